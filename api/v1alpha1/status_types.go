@@ -1,0 +1,85 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// RateLimitPolicyStatus is what the pods enforce.
+type RateLimitPolicyStatus struct {
+	// conditions are Accepted, Injected, Programmed and QuotaHealthy.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// limits has one entry per limit of the spec.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Limits []LimitStatus `json:"limits,omitempty"`
+
+	// summary is what kubectl get shows.
+	// +optional
+	Summary Summary `json:"summary,omitzero"`
+}
+
+// LimitStatus is what holds for one limit.
+type LimitStatus struct {
+	// name is the limit's name in the spec.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// contract is the limit in words: what is admitted at most, and what is sustained.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Contract string `json:"contract,omitempty"`
+
+	// pods is N: how many pods share the limit now.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Pods *int32 `json:"pods,omitempty"`
+
+	// share is what one pod enforces now.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Share string `json:"share,omitempty"`
+
+	// firstFill is when the limit's buckets were filled, once in the life of this limit. The operator reads it back: it is the
+	// mark that keeps a limit from being filled again after a restart.
+	// +optional
+	FirstFill metav1.Time `json:"firstFill,omitzero"`
+
+	// account identifies the buckets of the limit. It changes when the limit's key changes, which makes it another limit.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Account string `json:"account,omitempty"`
+}
+
+// Summary holds the columns of kubectl get.
+type Summary struct {
+	// targets names the workloads.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Targets string `json:"targets,omitempty"`
+
+	// pods is how many pods enforce the policy, of how many there are.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	Pods string `json:"pods,omitempty"`
+
+	// share is one pod's part of the first limit.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Share string `json:"share,omitempty"`
+}
