@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// up starts the cluster or repairs it: every step does only what is not done yet.
+func up(ctx context.Context, s settings) error {
+	if err := checkSystem(); err != nil {
+		return err
+	}
+	unlock, err := lock(s)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	p := newProgress()
+	st, err := loadState(s)
+	if err != nil {
+		return err
+	}
+	fresh := len(st.Processes) == 0
+	err = bringUp(ctx, s, st, p)
+	if err != nil && ctx.Err() != nil && fresh {
+		p.say("interrupted: removing what was started")
+		return errors.Join(errors.New("interrupted"), tearDown(s))
+	}
+	if err != nil {
+		return fmt.Errorf("%w\nlogs are in %s; `up` goes on from here, `down` removes everything", err, s.run+"/logs")
+	}
+	p.say("cluster is up: %d nodes", len(nodes))
+	fmt.Printf("export KUBECONFIG=%s\n", s.adminKubeconfig())
+	return nil
+}
+
+func bringUp(ctx context.Context, s settings, st *state, p *progress) error {
+	if missing := missingPackages(); len(missing) > 0 {
+		if err := p.step(fmt.Sprintf("install packages %v", missing), func() error { return installPackages(ctx, missing) }); err != nil {
+			return err
+		}
+	}
+	if err := buildAll(ctx, s, p, targets); err != nil {
+		return err
+	}
+	steps := []struct {
+		name string
+		run  func() error
+	}{
+		{"check the machine", func() error { return prepare(s, st) }},
+		{"images, certificates, bridge", func() error { return furnish(s) }},
+		{"control plane", func() error { return ensureControlPlane(ctx, s, st) }},
+	}
+	for _, n := range nodes {
+		steps = append(steps, struct {
+			name string
+			run  func() error
+		}{n.Name(), func() error { return ensureNode(ctx, s, st, n) }})
+	}
+	steps = append(steps, []struct {
+		name string
+		run  func() error
+	}{
+		{"metrics-server", func() error { return ensureAddons(ctx, s, st) }},
+		{"CoreDNS", func() error { return waitForDNS(ctx, s) }},
+		{"kernel settings as before", func() error { return verifySysctls(st, p) }},
+	}...)
+	for _, step := range steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := p.step(step.name, step.run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare ends what a killed `up` left without a record, and records the machine
+// as it is before anything changes.
+func prepare(s settings, st *state) error {
+	if err := endStrays(s, st); err != nil {
+		return err
+	}
+	if err := checkMachine(st); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.run, 0o755); err != nil {
+		return fmt.Errorf("state folder: %w", err)
+	}
+	if err := checkSpace(s.run, wantSpace); err != nil {
+		return err
+	}
+	return st.recordSysctls()
+}
+
+func furnish(s settings) error {
+	for _, f := range []func(settings) error{writeImages, createPKI, copyProgram} {
+		if err := f(s); err != nil {
+			return err
+		}
+	}
+	return createBridge()
+}
+
+func verifySysctls(st *state, p *progress) error {
+	changed, err := st.restoreSysctls()
+	if len(changed) > 0 {
+		p.say("put back: %v", changed)
+	}
+	return err
+}

@@ -1,0 +1,41 @@
+# Where the pinned tools are built, and how. A tool's folder is named after the
+# hash of all that decides what the binary is: a changed pin is another folder,
+# and switching between two branches builds nothing twice.
+
+TOOLS_HASH := $(shell cat hack/tools/go.mod hack/tools/go.sum hack/tools/image/*.go | sha256sum | cut -c1-12)
+LINT_HASH  := $(shell cat hack/tools/lint/go.mod hack/tools/lint/go.sum | sha256sum | cut -c1-12)
+TOOLS_BIN  := $(HEADGATE_CACHE)/tools/$(TOOLS_HASH)
+LINT_BIN   := $(HEADGATE_CACHE)/tools/lint-$(LINT_HASH)
+
+CONTROLLER_GEN     := $(TOOLS_BIN)/controller-gen
+PROTOC_GEN_GO      := $(TOOLS_BIN)/protoc-gen-go
+PROTOC_GEN_GO_GRPC := $(TOOLS_BIN)/protoc-gen-go-grpc
+KUSTOMIZE          := $(TOOLS_BIN)/kustomize
+HELM               := $(TOOLS_BIN)/helm
+IMAGE              := $(TOOLS_BIN)/image
+GOLANGCI_LINT      := $(LINT_BIN)/golangci-lint
+
+TOOLS := $(CONTROLLER_GEN) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(KUSTOMIZE) $(HELM) $(IMAGE) $(GOLANGCI_LINT)
+
+$(CONTROLLER_GEN):     package := sigs.k8s.io/controller-tools/cmd/controller-gen
+$(PROTOC_GEN_GO):      package := google.golang.org/protobuf/cmd/protoc-gen-go
+$(PROTOC_GEN_GO_GRPC): package := google.golang.org/grpc/cmd/protoc-gen-go-grpc
+$(KUSTOMIZE):          package := sigs.k8s.io/kustomize/kustomize/v5
+$(HELM):               package := helm.sh/helm/v4/cmd/helm
+$(IMAGE):              package := ./image
+$(GOLANGCI_LINT):      package := sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter
+
+# CGO_ENABLED=0 as in every other build here: the packages that tools and
+# cluster have in common are then compiled once. -o goes to a name of its own
+# first, so that a killed build leaves nothing that looks finished.
+$(TOOLS_BIN)/%:
+	@echo "building $(@F)"
+	@mkdir -p $(@D)
+	@CGO_ENABLED=0 $(GO) build -C hack/tools -ldflags "-s -w" -o $@.partial $(package)
+	@mv $@.partial $@
+
+$(LINT_BIN)/%:
+	@echo "building $(@F) (a few minutes the first time)"
+	@mkdir -p $(@D)
+	@CGO_ENABLED=0 $(GO) build -C hack/tools/lint -ldflags "-s -w" -o $@.partial $(package)
+	@mv $@.partial $@
