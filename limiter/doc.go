@@ -1,0 +1,24 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package limiter decides whether a request may pass.
+//
+// A [TokenBucket] limits one thing, a [Keyed] store each of millions, and [AllAt] takes from several of them all or nothing.
+//
+// # What holds for all
+//
+//   - Time is a parameter: every decision has an At form that takes a [Time] and reads no clock. The forms without it read [Now].
+//   - A clock that jumps back, stands still or leaps ahead is harmless: it grants nothing beyond the limit.
+//   - Decisions may be made from any number of goroutines, allocate nothing, and start no goroutine.
+//   - Rates are fractions ([Rate]), so 5 per hour is 5 per hour after a year too; amounts are counted in millionths ([Tokens]).
+//   - Rate and burst can be changed under way. That mints nothing, and once the change has returned no decision uses the former numbers.
+//
+// # The law
+//
+// In every window of length W a token bucket grants at most
+//
+//	burst + rate*W
+//
+// without any allowance for rounding, concurrency or reconfiguration, and it refuses nothing that the ideal bucket of real numbers would grant once the
+// latter has two millionths of a token more than asked for.
+package limiter
