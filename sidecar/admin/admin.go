@@ -1,0 +1,107 @@
+package admin
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	quotav1 "github.com/headgate/headgate/api/quota/v1"
+	"github.com/headgate/headgate/limiter"
+	"github.com/headgate/headgate/sidecar/admission"
+	"github.com/headgate/headgate/sidecar/quota"
+)
+
+// Engine is the part of the admission engine that is shown and asked.
+type Engine interface {
+	Decide(r *admission.Request, now limiter.Time) admission.Decision
+	State(now limiter.Time) admission.State
+	// Ready returns nil when a snapshot is in force and each of its limits has a share.
+	Ready() error
+}
+
+// Options configure the servers. All fields are required.
+type Options struct {
+	Pod         string
+	Version     string
+	Incarnation string
+	Engine      Engine
+	Clock       func() limiter.Time
+	Quota       func() quota.Status
+	Draining    func() bool
+	// Drain begins the drain and returns at once; calling it again does nothing.
+	Drain func()
+}
+
+// Admin holds the handlers of both servers.
+type Admin struct {
+	options Options
+	metrics *metrics
+}
+
+// New returns the handlers.
+func New(o Options) *Admin {
+	return &Admin{options: o, metrics: newMetrics(o)}
+}
+
+// Observe notes how long a decision took.
+func (a *Admin) Observe(seconds float64) { a.metrics.decisions.Observe(seconds) }
+
+// Public returns the handler for the pod's address.
+func (a *Admin) Public() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+quotav1.PathStarted, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "started\n")
+	})
+	mux.HandleFunc("GET "+quotav1.PathReady, a.ready)
+	mux.Handle("GET "+quotav1.PathMetrics, a.metrics.handler())
+	return mux
+}
+
+// Local returns the handler for loopback.
+func (a *Admin) Local() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+quotav1.PathState, a.state)
+	mux.HandleFunc("POST "+quotav1.PathCheck, a.check)
+	mux.HandleFunc("POST "+quotav1.PathDrain, func(w http.ResponseWriter, _ *http.Request) {
+		a.options.Drain()
+		_, _ = io.WriteString(w, "draining\n")
+	})
+	return mux
+}
+
+// ready says in its body why the pod is not ready.
+func (a *Admin) ready(w http.ResponseWriter, _ *http.Request) {
+	reason := ""
+	if a.options.Draining() {
+		reason = "draining"
+	} else if err := a.options.Engine.Ready(); err != nil {
+		reason = err.Error()
+		if s := a.options.Quota(); !s.Connected && s.LastError != "" {
+			reason += "; operator not connected: " + s.LastError
+		}
+	}
+	if reason != "" {
+		http.Error(w, "not ready: "+reason, http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "ready\n")
+}
+
+// Server returns an HTTP server for one of the handlers.
+func Server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(v) // the reader has gone
+}

@@ -1,0 +1,76 @@
+package respond
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// denyGRPC answers trailers-only: one block of headers that ends the stream, with HTTP status 200.
+func denyGRPC(w http.ResponseWriter, d Denial) {
+	h := w.Header()
+	h.Set("Content-Type", "application/grpc")
+	h.Set("Grpc-Status", strconv.Itoa(int(codes.ResourceExhausted)))
+	h.Set("Grpc-Message", percentEncode(detail(d)))
+	// gRFC A6: a client with a retry policy waits this long.
+	h.Set("Grpc-Retry-Pushback-Ms", strconv.FormatInt(milliseconds(d.retryDelay()), 10))
+	h.Set(rateLimitedHeader, "true")
+	if details := grpcDetails(d); details != "" {
+		h.Set("Grpc-Status-Details-Bin", details)
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+func grpcDetails(d Denial) string {
+	failure := &errdetails.QuotaFailure{}
+	for _, limit := range d.Limits {
+		failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{
+			Subject:     limit,
+			Description: "rate limit exceeded",
+		})
+	}
+	status := &rpcstatus.Status{Code: int32(codes.ResourceExhausted), Message: detail(d)}
+	for _, message := range []proto.Message{
+		&errdetails.RetryInfo{RetryDelay: durationpb.New(d.retryDelay())},
+		failure,
+	} {
+		packed, err := anypb.New(message)
+		if err != nil {
+			return ""
+		}
+		status.Details = append(status.Details, packed)
+	}
+	// Deterministic: equal denials have equal bytes.
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(status)
+	if err != nil {
+		return ""
+	}
+	return base64.RawStdEncoding.EncodeToString(raw)
+}
+
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// percentEncode writes a message as gRPC wants it: bytes outside of printable ASCII, and the percent sign, are encoded.
+func percentEncode(message string) string {
+	const digits = "0123456789ABCDEF"
+	out := make([]byte, 0, len(message))
+	for i := 0; i < len(message); i++ {
+		c := message[i]
+		if c < ' ' || c > '~' || c == '%' {
+			out = append(out, '%', digits[c>>4], digits[c&15])
+			continue
+		}
+		out = append(out, c)
+	}
+	return string(out)
+}
