@@ -68,14 +68,16 @@ func endStrays(s settings, st *state) error {
 	}
 	known := map[int]bool{os.Getpid(): true}
 	inside := map[string]bool{}
+	var errs []error
 	for _, p := range st.Processes {
-		if p.alive() {
-			known[p.PID] = true
-			inside[pidNamespace(p.PID)] = true
+		if !p.alive() {
+			errs = append(errs, p.waitGone())
+			continue
 		}
+		known[p.PID] = true
+		inside[pidNamespace(p.PID)] = true
 	}
 	delete(inside, pidNamespace(os.Getpid()))
-	var errs []error
 	for _, p := range found {
 		if !known[p.PID] && !inside[pidNamespace(p.PID)] {
 			errs = append(errs, p.kill())

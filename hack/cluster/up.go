@@ -28,8 +28,11 @@ func up(ctx context.Context, s settings) error {
 		p.say("interrupted: removing what was started")
 		return errors.Join(errors.New("interrupted"), tearDown(s))
 	}
-	if err != nil {
+	if err != nil && len(st.Processes) > 0 {
 		return fmt.Errorf("%w\nlogs are in %s; `up` goes on from here, `down` removes everything", err, s.run+"/logs")
+	}
+	if err != nil {
+		return err
 	}
 	p.say("cluster is up: %d nodes", len(nodes))
 	fmt.Printf("export KUBECONFIG=%s\n", s.adminKubeconfig())
@@ -45,28 +48,23 @@ func bringUp(ctx context.Context, s settings, st *state, p *progress) error {
 	if err := buildAll(ctx, s, p, targets); err != nil {
 		return err
 	}
-	steps := []struct {
+	type step struct {
 		name string
 		run  func() error
-	}{
+	}
+	steps := []step{
 		{"check the machine", func() error { return prepare(s, st) }},
 		{"images, certificates, bridge", func() error { return furnish(s) }},
 		{"control plane", func() error { return ensureControlPlane(ctx, s, st) }},
 	}
 	for _, n := range nodes {
-		steps = append(steps, struct {
-			name string
-			run  func() error
-		}{n.Name(), func() error { return ensureNode(ctx, s, st, n) }})
+		steps = append(steps, step{n.Name(), func() error { return ensureNode(ctx, s, st, n) }})
 	}
-	steps = append(steps, []struct {
-		name string
-		run  func() error
-	}{
-		{"metrics-server", func() error { return ensureAddons(ctx, s, st) }},
-		{"CoreDNS", func() error { return waitForDNS(ctx, s) }},
-		{"kernel settings as before", func() error { return verifySysctls(st, p) }},
-	}...)
+	steps = append(steps,
+		step{"metrics-server", func() error { return ensureAddons(ctx, s, st) }},
+		step{"CoreDNS", func() error { return waitForDNS(ctx, s) }},
+		step{"kernel settings as before", func() error { return verifySysctls(st, p) }},
+	)
 	for _, step := range steps {
 		if err := ctx.Err(); err != nil {
 			return err
