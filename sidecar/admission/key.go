@@ -58,7 +58,7 @@ func (k *keyPart) value(r *Request) (text string, address netip.Prefix, ok bool)
 		bits = k.v4
 	}
 	address, err := peer.Prefix(bits)
-	return "", address, err == nil
+	return "", address, err == nil && peer.IsValid()
 }
 
 // hash returns the seeded hash of the request's key, and false when the request lacks a part of it. Each part is
