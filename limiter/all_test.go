@@ -77,3 +77,20 @@ func TestAllOfNothingIsAllowed(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestAllChargesEveryKeyThatSharesABucket(t *testing.T) {
+	k := newKeyed(t, 0, Rate{}, 5*Token, Full, 1)
+	k.stripes = k.stripes[:1]
+	for i := uint64(0); k.Strict() == 0; i++ {
+		k.TakeHashAt(0, i, 1)
+	}
+	if d := AllAt(0, []Charge{k.Charge(1000, 1), k.Charge(1001, 2)}); !d.Allowed {
+		t.Fatalf("got %+v", d)
+	}
+	if got := k.PeekHashAt(0, 1002, 0).Remaining; got != 1*Token {
+		t.Errorf("the shared bucket has %v left, want 1", got)
+	}
+	if d := AllAt(0, []Charge{k.Charge(1000, 1), k.Charge(1001, 1)}); d.Allowed {
+		t.Errorf("two costs were taken from one token: %+v", d)
+	}
+}

@@ -66,7 +66,7 @@ func (b *TokenBucket) TakeAt(t Time, cost uint64) Decision {
 //
 // No grant uses numbers that a reconfiguration has replaced: nums are loaded before the swap of the word and compared after it. If they are the same,
 // they were in force when the swap happened, for a pointer that is held here cannot come to mean other numbers. If not, the swap is undone and the
-// decision made anew. (The undoing is itself a swap: if somebody has taken more meanwhile, the cost stays taken, on the strict side.)
+// decision made anew.
 func (b *TokenBucket) take(t Time, c uint64) (*numbers, level, uint64, bool) {
 	for try := 0; ; try++ {
 		n := b.nums.Load()
@@ -87,14 +87,22 @@ func (b *TokenBucket) take(t Time, c uint64) (*numbers, level, uint64, bool) {
 		if !ok {
 			return n, l, w, false
 		}
-		if !b.word.CompareAndSwap(w, m) {
-			continue
-		}
-		if b.nums.Load() == n {
+		if b.commit(n, w, m) {
 			return n, l, m, true
 		}
-		b.word.CompareAndSwap(m, w)
 	}
+}
+
+// commit moves the mark from w to m if the numbers n are in force.
+func (b *TokenBucket) commit(n *numbers, w, m uint64) bool {
+	if !b.word.CompareAndSwap(w, m) {
+		return false
+	}
+	if b.nums.Load() == n {
+		return true
+	}
+	undo(&b.word, m, w)
+	return false
 }
 
 // Peek is PeekAt(Now(), cost).

@@ -124,14 +124,22 @@ func (k *Keyed) take(t Time, hash, c uint64) (*numbers, level, uint64, bool) {
 			}
 			return n, l, w, false
 		}
-		if !g.word[i].CompareAndSwap(w, m) {
-			continue
-		}
-		if g.print[i].Load() == p.print && k.nums.Load() == n {
+		if k.commit(n, g, i, p.print, w, m) {
 			return n, l, m, true
 		}
-		g.word[i].CompareAndSwap(m, w)
 	}
+}
+
+// commit moves the mark of a slot from w to m if the slot is still that of the print and the numbers n are in force.
+func (k *Keyed) commit(n *numbers, g *group, i int, print, w, m uint64) bool {
+	if !g.word[i].CompareAndSwap(w, m) {
+		return false
+	}
+	if g.print[i].Load() == print && k.nums.Load() == n {
+		return true
+	}
+	undo(&g.word[i], m, w)
+	return false
 }
 
 // PeekAt returns what TakeAt would decide at t, but takes nothing: Remaining is what is there now.

@@ -80,12 +80,16 @@ func (k *Keyed) enter(n *numbers, l level, p place, c uint64, mine charges) (ent
 		return entry{}, busy
 	}
 	old := max(spill&^held, k.forgotten(p))
-	if c == 0 {
-		return entry{old: old, mark: old}, ready
+	from := old
+	if shared != nil {
+		from = max(from, shared.mark)
 	}
-	mark, ok := l.take(old, c)
+	if c == 0 {
+		return entry{mark: from}, ready
+	}
+	mark, ok := l.take(from, c)
 	if !ok {
-		return entry{mark: old}, refused
+		return entry{mark: from}, refused
 	}
 	e := entry{old: old, mark: mark}
 	at, out := k.claim(n, l, p, s)

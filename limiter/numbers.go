@@ -26,6 +26,7 @@ type numbers struct {
 	base    uint64 // in [origin, limit]
 	horizon uint64 // nanoseconds after anchor up to which earned stays below limit
 	burst   uint64
+	spare   uint64 // fraction of a millionth, in 1/one, earned before a rate of nothing
 	floor   uint64 // every mark counts as at least this one; what growing and shrinking and an empty start leave behind
 
 	// earned(anchor+d) = base + floor(d*num/den). magic is floor(num/den * 2^(64+post-pre)), normalised to have its top bit set.
@@ -114,7 +115,7 @@ func (n *numbers) at(t Time) (level, bool) {
 	earned := n.base + q
 	full := max(earned-n.burst, n.floor)
 	spent := full
-	if rest != 0 {
+	if rest|n.spare != 0 {
 		spent = max(earned-n.burst+1, n.floor)
 	}
 	return level{earned: earned, full: full, spent: spent}, true

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"math/bits"
 	"time"
 )
@@ -55,10 +56,9 @@ func PerHour(n uint32) Rate { return per(n, time.Hour) }
 
 func per(n uint32, period time.Duration) Rate { return newRate(0, uint64(n), 0, uint64(period)) }
 
-// Part returns num/den of r, the share that one of several holders earns. It is exact as long as the reduced fraction fits (tokens below
-// 2^43, nanoseconds below 2^62) and else the fraction below it, less by no more than one part in 2^36, or nothing at all below one token in
-// 146 years. Shares whose fractions add up to one therefore never earn more than r together. Part returns no rate if den is 0 or the result
-// were above MaxRate.
+// Part returns num/den of r, the share that one of several holders earns. It is exact as long as the reduced fraction fits (tokens up to 2^43,
+// nanoseconds up to 2^62) and else the fraction below it, less by no more than one part in 2^33, or nothing below one token in 146 years.
+// Shares whose fractions add up to one therefore never earn more than r together. Part returns no rate if den is 0 or the result were above MaxRate.
 func (r Rate) Part(num, den uint64) Rate {
 	if den == 0 || num == 0 || r.tokens == 0 {
 		return Rate{}
@@ -80,25 +80,34 @@ func (r Rate) Part(num, den uint64) Rate {
 
 // newRate reduces the 128-bit fraction (nh,nl)/(dh,dl) to the range of Rate, rounding down where it must.
 func newRate(nh, nl, dh, dl uint64) Rate {
-	if nh == 0 && dh == 0 {
+	if nh|dh == 0 {
+		g := gcd(nl, dl)
+		nl, dl = nl/g, dl/g
 		if nl == 0 {
 			return Rate{}
 		}
-		g := gcd(nl, dl)
-		nl, dl = nl/g, dl/g
+		if nl <= maxRateTokens && dl <= maxRatePeriod {
+			return Rate{tokens: nl, period: dl}
+		}
 	}
-	shift := max(bitLen(nh, nl)-43, bitLen(dh, dl)-61, 0)
-	if shift == 0 {
-		return Rate{tokens: nl, period: dl}
-	}
-	_, n := shiftRight(nh, nl, shift)
-	_, d := shiftRight(dh, dl, shift)
-	d++ // the denominator rounds up
-	if n == 0 {
+	n, d := wide(nh, nl), wide(dh, dl)
+	// The most tokens that keep the period in range, in the shortest period that is not too short for them.
+	tokens := new(big.Int).Mul(n, big.NewInt(maxRatePeriod))
+	tokens.Div(tokens, d)
+	if tokens.Sign() == 0 {
 		return Rate{}
 	}
-	g := gcd(n, d)
-	return Rate{tokens: n / g, period: d / g}
+	if top := big.NewInt(maxRateTokens); tokens.Cmp(top) > 0 {
+		tokens = top
+	}
+	period := new(big.Int).Mul(tokens, d)
+	period.Add(period, n).Sub(period, big.NewInt(1)).Div(period, n)
+	return newRate(0, tokens.Uint64(), 0, period.Uint64())
+}
+
+func wide(hi, lo uint64) *big.Int {
+	n := new(big.Int).SetUint64(hi)
+	return n.Lsh(n, 64).Or(n, new(big.Int).SetUint64(lo))
 }
 
 func (r Rate) above(perSecond uint64) bool {

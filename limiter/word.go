@@ -5,6 +5,7 @@ package limiter
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,3 +22,14 @@ func pause(try int) {
 
 // duration converts nanoseconds, saturating.
 func duration(ns uint64) time.Duration { return time.Duration(min(ns, uint64(Never))) }
+
+// undo takes back a swap of a word from w to m. If somebody has taken more since, it leaves the word as it is, on the strict side: the bucket may have
+// been full in between, and then giving the cost back would mint.
+func undo(word *atomic.Uint64, m, w uint64) {
+	for try := 0; !word.CompareAndSwap(m, w); try++ {
+		if word.Load() != m|held {
+			return
+		}
+		pause(try)
+	}
+}
