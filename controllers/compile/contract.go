@@ -1,0 +1,80 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	quotav1 "github.com/headgate/headgate/api/quota/v1"
+)
+
+// Contract says a limit in words: "at most 300 in any 1s, 200/s sustained, per x-api-key".
+func Contract(l *quotav1.Limit) string {
+	rate, period := l.Rate.Requests, time.Duration(l.Rate.PeriodNanoseconds)
+	var b strings.Builder
+	fmt.Fprintf(&b, "at most %d in any %s, %s sustained", l.Burst+rate, word(period), Rate(l.Rate, 1, 1))
+	for i, k := range l.Key {
+		if i == 0 {
+			b.WriteString(", per ")
+		} else {
+			b.WriteString(" and ")
+		}
+		if k.GetClientIp() != nil {
+			b.WriteString("client IP")
+		} else {
+			b.WriteString(k.GetHeader())
+		}
+	}
+	if l.Scope == quotav1.Scope_PER_POD {
+		b.WriteString(", in every pod")
+	}
+	return b.String()
+}
+
+// Share says what a pod enforces of a limit, given its part in units of the whole: "66.67/s, burst 66.67".
+func Share(l *quotav1.Limit, units, whole uint64) string {
+	burst := new(big.Rat).Mul(new(big.Rat).SetUint64(l.Burst), ratio(units, whole))
+	return fmt.Sprintf("%s, burst %s", Rate(l.Rate, units, whole), decimal(burst))
+}
+
+// Rate writes num/den of a rate in the largest of second, minute, hour and day in which it reads as one or more: "12500/s",
+// "5/h".
+func Rate(r *quotav1.Rate, num, den uint64) string {
+	perNano := new(big.Rat).Mul(ratio(r.Requests, r.PeriodNanoseconds), ratio(num, den))
+	for _, u := range []struct {
+		name string
+		d    time.Duration
+	}{{"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}} {
+		v := new(big.Rat).Mul(perNano, new(big.Rat).SetInt64(int64(u.d)))
+		if v.Cmp(big.NewRat(1, 1)) >= 0 {
+			return decimal(v) + "/" + u.name
+		}
+	}
+	return decimal(new(big.Rat).Mul(perNano, new(big.Rat).SetInt64(int64(24*time.Hour)))) + "/d"
+}
+
+func ratio(num, den uint64) *big.Rat {
+	return new(big.Rat).SetFrac(new(big.Int).SetUint64(num), new(big.Int).SetUint64(den))
+}
+
+// decimal rounds to two places and drops zeros at the end.
+func decimal(v *big.Rat) string {
+	s := strings.TrimRight(v.FloatString(2), "0")
+	return strings.TrimRight(s, ".")
+}
+
+// word writes a period without the parts that are zero: 1h, not 1h0m0s.
+func word(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

@@ -1,0 +1,103 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/headgate/headgate/api/v1alpha1"
+)
+
+// Epochs keeps the epoch and the leader's address in annotations of the Lease. The epoch only rises, by compare-and-swap;
+// leaseTransitions is not used since it starts again when a Lease is deleted.
+type Epochs struct {
+	// Reader reads live, not from a cache.
+	Reader client.Reader
+	Writer client.Writer
+	Lease  types.NamespacedName
+	// Address is where this replica serves quota.
+	Address string
+
+	mu   sync.Mutex
+	read time.Time
+	last Leader
+}
+
+// Leader is what the Lease says.
+type Leader struct {
+	Address string
+	Epoch   uint64
+}
+
+// Begin raises the epoch above the stored one and above floor, names this replica as the leader and returns the epoch.
+func (e *Epochs) Begin(ctx context.Context, floor uint64) (uint64, error) {
+	var epoch uint64
+	err := retry.OnError(retry.DefaultBackoff, retriable, func() error {
+		var lease coordinationv1.Lease
+		if err := e.Reader.Get(ctx, e.Lease, &lease); err != nil {
+			return err
+		}
+		now, err := leaderOf(&lease)
+		if err != nil {
+			return err
+		}
+		epoch = max(now.Epoch, floor) + 1
+		if lease.Annotations == nil {
+			lease.Annotations = map[string]string{}
+		}
+		lease.Annotations[v1alpha1.AnnotationEpoch] = strconv.FormatUint(epoch, 10)
+		lease.Annotations[v1alpha1.AnnotationLeader] = e.Address
+		return e.Writer.Update(ctx, &lease) // refused when the lease changed since it was read
+	})
+	if err != nil {
+		return 0, fmt.Errorf("raise epoch in lease %s: %w", e.Lease, err)
+	}
+	return epoch, nil
+}
+
+// retriable is everything: a lost race, a short absence of the API server. The backoff bounds it.
+func retriable(error) bool { return true }
+
+// Current returns who leads, read at most twice a second.
+func (e *Epochs) Current(ctx context.Context) (Leader, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if time.Since(e.read) < 500*time.Millisecond {
+		return e.last, nil
+	}
+	var lease coordinationv1.Lease
+	if err := e.Reader.Get(ctx, e.Lease, &lease); err != nil {
+		return Leader{}, fmt.Errorf("read lease %s: %w", e.Lease, err)
+	}
+	l, err := leaderOf(&lease)
+	if err != nil {
+		return Leader{}, err
+	}
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		l.Address = "" // nobody leads
+	}
+	e.read, e.last = time.Now(), l
+	return l, nil
+}
+
+func leaderOf(lease *coordinationv1.Lease) (Leader, error) {
+	l := Leader{Address: lease.Annotations[v1alpha1.AnnotationLeader]}
+	if s := lease.Annotations[v1alpha1.AnnotationEpoch]; s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return l, fmt.Errorf("annotation %s of lease %s/%s: %q is not a number: restore it to one above every epoch in use, or delete the lease", v1alpha1.AnnotationEpoch, lease.Namespace, lease.Name, s)
+		}
+		l.Epoch = n
+	}
+	return l, nil
+}

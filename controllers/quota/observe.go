@@ -1,0 +1,90 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ObservePod takes in what the API server says of a pod now.
+func (h *Home) ObservePod(s PodState) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.pod(s.UID)
+	before := p.state
+	p.state, p.compiled = s, nil
+	if s.AppReady {
+		p.unreadySince = 0
+	} else if before.AppReady || !p.observed {
+		p.unreadySince = h.opts.Now()
+	}
+	if !p.observed {
+		p.observed = true
+		if p.session != nil {
+			h.register(s.UID, p)
+		}
+	}
+	h.assess(s.UID, p)
+	if !sameForStatus(&before, &s) {
+		h.changed(p)
+	}
+}
+
+// sameForStatus reports whether two states of a pod look the same in the status of its policies.
+func sameForStatus(a, b *PodState) bool {
+	return a.UID == b.UID && a.Injected == b.Injected && a.AppReady == b.AppReady && a.Ready == b.Ready &&
+		a.Terminating == b.Terminating && a.Ended == b.Ended && a.Deleted == b.Deleted && a.Scheduled == b.Scheduled
+}
+
+// ForgetPod notes that a pod's object is gone; last is its last known state. Its share stays reserved until its processes
+// are proven to have ended.
+func (h *Home) ForgetPod(last PodState) {
+	last.Deleted = true
+	h.ObservePod(last)
+}
+
+// ObserveNode takes in what the API server says of a node now.
+func (h *Home) ObserveNode(n NodeState) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.nodes[n.Name] == n {
+		return
+	}
+	h.nodes[n.Name] = n
+	for uid, p := range h.pods {
+		if p.state.Node == n.Name {
+			h.assess(uid, p)
+		}
+	}
+}
+
+// Release notes that a person has declared a pod's processes ended.
+func (h *Home) Release(key types.NamespacedName) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for uid, p := range h.pods {
+		if p.state.Namespace != key.Namespace || p.state.Name != key.Name || p.session != nil {
+			continue
+		}
+		for name := range p.processes {
+			h.ended(uid, p, name)
+		}
+		h.covering(p, func(_ *policy, a *account) {
+			if a.ledger != nil {
+				a.ledger.Register(string(uid), 0, h.opts.Now())
+				a.dirty = true
+			}
+		})
+		h.poke()
+	}
+}
+
+func (h *Home) pod(uid types.UID) *pod {
+	p := h.pods[uid]
+	if p == nil {
+		p = &pod{processes: map[string]*process{}}
+		h.pods[uid] = p
+	}
+	return p
+}

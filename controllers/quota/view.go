@@ -1,0 +1,111 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// View is what the pods of a policy enforce now.
+type View struct {
+	// Leading says whether this process knows: only the leader does.
+	Leading bool
+	// Pods are those that live, Bare those of them without the sidecar, Acked those that enforce the asked generation.
+	Pods, Acked int
+	Bare        []string
+	// Waiting are pods whose app is ready and whose sidecar has not acknowledged the asked generation.
+	Waiting []string
+	// Reserved are pods that hold a share and cannot be reached.
+	Reserved []string
+	// Limits are the shares, by limit id.
+	Limits map[string]LimitView
+}
+
+// LimitView is how one limit is shared.
+type LimitView struct {
+	// N is how many pods share it; Units what the smallest share in force is, of quotav1.Whole.
+	N     int
+	Units uint64
+	// Settled says that every connected pod has acknowledged its newest share.
+	Settled bool
+}
+
+// View tells how a policy stands.
+func (h *Home) View(uid types.UID, generation int64) View {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	v := View{Leading: h.leading, Limits: map[string]LimitView{}}
+	p := h.policies[uid]
+	if p == nil {
+		return v
+	}
+	smallest := map[string]uint64{}
+	for podUID, pod := range h.pods {
+		if !pod.covered(p) {
+			continue
+		}
+		h.viewPod(&v, p, podUID, pod, generation, smallest)
+	}
+	for id, a := range p.accounts {
+		lv := LimitView{Units: smallest[id], Settled: true, N: v.Acked}
+		if a.ledger != nil {
+			lv.N, lv.Settled = a.ledger.N(), a.ledger.Settled()
+		}
+		v.Limits[id] = lv
+	}
+	slices.Sort(v.Bare)
+	slices.Sort(v.Waiting)
+	slices.Sort(v.Reserved)
+	return v
+}
+
+func (h *Home) viewPod(v *View, p *policy, uid types.UID, pod *pod, generation int64, smallest map[string]uint64) {
+	held := false
+	for name := range pod.processes {
+		if pod.session != nil && pod.session.incarnation == name {
+			continue
+		}
+		for _, a := range p.accounts {
+			held = held || a.ledger != nil && slices.Contains(a.ledger.Silent(), holderID(uid, name))
+		}
+	}
+	if held {
+		v.Reserved = append(v.Reserved, pod.state.Name)
+	}
+	if pod.state.Deleted || pod.state.Ended || !pod.state.Scheduled {
+		return
+	}
+	v.Pods++
+	if !pod.state.Injected {
+		if !pod.state.Terminating {
+			v.Bare = append(v.Bare, pod.state.Name)
+		}
+		return
+	}
+	s := pod.session
+	enforcing := s != nil && s.ackedPolicies[p.compiled.Uid] >= generation && generation > 0
+	if enforcing {
+		v.Acked++
+	}
+	if pod.state.Terminating {
+		return // it leaves; nothing waits for it
+	}
+	if !enforcing {
+		if pod.state.AppReady {
+			v.Waiting = append(v.Waiting, pod.state.Name)
+		}
+		return
+	}
+	for id, a := range p.accounts {
+		if a.ledger == nil {
+			continue
+		}
+		units := a.ledger.Acked(holderID(uid, s.incarnation))
+		if old, ok := smallest[id]; units > 0 && (!ok || units < old) {
+			smallest[id] = units
+		}
+	}
+}

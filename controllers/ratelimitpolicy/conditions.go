@@ -1,0 +1,117 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimitpolicy
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/controllers/target"
+)
+
+// verdict is one condition, decided.
+type verdict struct {
+	kind    v1alpha1.ConditionType
+	status  metav1.ConditionStatus
+	reason  v1alpha1.Reason
+	message string
+}
+
+func yes(kind v1alpha1.ConditionType, reason v1alpha1.Reason, format string, args ...any) verdict {
+	return verdict{kind, metav1.ConditionTrue, reason, fmt.Sprintf(format, args...)}
+}
+
+func no(kind v1alpha1.ConditionType, reason v1alpha1.Reason, format string, args ...any) verdict {
+	return verdict{kind, metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
+}
+
+// verdicts decides the conditions of a policy from what the earlier phases found. It is a pure function.
+func verdicts(s *scope, excluded bool) []verdict {
+	return []verdict{accepted(s), injected(s, excluded), programmed(s), quotaHealthy(s)}
+}
+
+func accepted(s *scope) verdict {
+	const kind = v1alpha1.ConditionAccepted
+	switch {
+	case s.invalid != nil:
+		return no(kind, v1alpha1.ReasonInvalid, "%v. What was enforced before stays in force.", s.invalid)
+	case len(s.missing) > 0:
+		return no(kind, v1alpha1.ReasonTargetNotFound, "%s not found in namespace %s: create it, or correct spec.targetRefs. Its pods are limited from their first request once it is there.",
+			names(s.missing), s.policy.Namespace)
+	case s.elder != nil:
+		return yes(kind, v1alpha1.ReasonConflicted, "Limits apply, but spec.injection is taken from the older policy %s, which shares a target: write the same injection in both.", s.elder.Name)
+	}
+	return yes(kind, v1alpha1.ReasonAccepted, "The policy is understood and its targets exist.")
+}
+
+func injected(s *scope, excluded bool) verdict {
+	const kind = v1alpha1.ConditionInjected
+	v := &s.view
+	switch {
+	case excluded:
+		return no(kind, v1alpha1.ReasonNotInjectable, "Pods in namespace %s never get the sidecar: move the workload to a namespace of its own.", s.policy.Namespace)
+	case v.Pods == 0:
+		return yes(kind, v1alpha1.ReasonNoPods, "There are no pods; those that are created get the sidecar.")
+	case len(v.Bare) > 0 && len(s.manual) > 0:
+		return no(kind, v1alpha1.ReasonPodsWithoutSidecar, "%d of %d pods lack the sidecar and are not limited (%s): %s.", len(v.Bare), v.Pods, some(v.Bare), strings.Join(s.manual, "; "))
+	case len(v.Bare) > 0:
+		return no(kind, v1alpha1.ReasonPodsWithoutSidecar, "%d of %d pods lack the sidecar and are not limited (%s): they are being replaced.", len(v.Bare), v.Pods, some(v.Bare))
+	case len(s.bypass) > 0:
+		return no(kind, v1alpha1.ReasonBypassable, "Requests through Service %s reach the app around the sidecar: let the Service target the port by its name (targetPort: <name>).", strings.Join(s.bypass, ", "))
+	}
+	return yes(kind, v1alpha1.ReasonInjected, "All %d pods carry the sidecar.", v.Pods)
+}
+
+func programmed(s *scope) verdict {
+	const kind = v1alpha1.ConditionProgrammed
+	v, generation := &s.view, s.policy.Generation
+	switch {
+	case s.invalid != nil:
+		return no(kind, v1alpha1.ReasonReconciling, "Generation %d is invalid and not enforced.", generation)
+	case v.Pods == 0:
+		return yes(kind, v1alpha1.ReasonProgrammed, "Generation %d will be enforced by every pod from its first request on; there are none now.", generation)
+	case len(v.Waiting) > 0:
+		return no(kind, v1alpha1.ReasonReconciling, "%d of %d pods have acknowledged generation %d; waiting for %s.", v.Acked, v.Pods, generation, some(v.Waiting))
+	case len(v.Bare) > 0 || v.Acked == 0:
+		return no(kind, v1alpha1.ReasonReconciling, "%d of %d pods have acknowledged generation %d.", v.Acked, v.Pods, generation)
+	}
+	return yes(kind, v1alpha1.ReasonProgrammed, "%d of %d pods have acknowledged generation %d.", v.Acked, v.Pods, generation)
+}
+
+func quotaHealthy(s *scope) verdict {
+	const kind = v1alpha1.ConditionQuotaHealthy
+	if n := len(s.view.Reserved); n > 0 {
+		return no(kind, v1alpha1.ReasonReserved, "The share of %d pods is reserved, since nobody can say that they are gone (%s). It is freed when the kubelet or the node says so; if you know that a pod is gone: kubectl annotate hrlp %s -n %s --overwrite %s=POD",
+			n, some(s.view.Reserved), s.policy.Name, s.policy.Namespace, v1alpha1.AnnotationRelease)
+	}
+	for i := range s.policy.Spec.Limits {
+		l := &s.policy.Spec.Limits[i]
+		if s.compiled == nil || i >= len(s.compiled.Limits) || l.Scope == v1alpha1.ScopePerPod {
+			continue
+		}
+		if n := s.view.Limits[s.compiled.Limits[i].Id].N; uint64(n) > s.compiled.Limits[i].Burst {
+			return no(kind, v1alpha1.ReasonDegraded, "Limit %s has burst %d for %d pods: an equal share is below one request, so it admits nothing. Raise burst to at least the number of pods.", l.Name, s.compiled.Limits[i].Burst, n)
+		}
+	}
+	return yes(kind, v1alpha1.ReasonHealthy, "All capacity is accounted for.")
+}
+
+func names(ws []target.Workload) string {
+	s := make([]string, len(ws))
+	for i, w := range ws {
+		s[i] = w.String()
+	}
+	return strings.Join(s, ", ")
+}
+
+// some names at most three of a list.
+func some(list []string) string {
+	if len(list) <= 3 {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:3], ", "), len(list)-3)
+}

@@ -1,0 +1,147 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimitpolicy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	quotav1 "github.com/headgate/headgate/api/quota/v1"
+	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/controllers/quota"
+	"github.com/headgate/headgate/controllers/target"
+)
+
+// FieldOwner owns what this controller applies.
+const FieldOwner = client.FieldOwner("headgate-policy-controller")
+
+// Mint is what the reconciler needs of the quota's home; *quota.Home is one.
+type Mint interface {
+	Publish(compiled *quotav1.Policy, targets []target.Workload, first bool)
+	Withdraw(key types.NamespacedName)
+	View(uid types.UID, generation int64) quota.View
+	Release(pod types.NamespacedName)
+}
+
+// Reconciler reconciles RateLimitPolicies; it runs in the leader.
+type Reconciler struct {
+	Client client.Client
+	// Live reads past the cache, where a stale answer would restart a workload twice.
+	Live     client.Reader
+	Mint     Mint
+	Recorder events.EventRecorder
+	// CA returns the operator's certificate authority, PEM; nil before there is one.
+	CA func() []byte
+	// Changed delivers policies whose pods have changed what they enforce.
+	Changed <-chan event.TypedGenericEvent[*v1alpha1.RateLimitPolicy]
+
+	Settings Settings
+}
+
+// Settings name the objects around the policies.
+type Settings struct {
+	Namespace   string // of the operator; never injected
+	Webhook     string // MutatingWebhookConfiguration whose namespaceSelector follows the policies
+	WebhookName string // name of the one webhook in it
+	CAConfigMap string // in every namespace that has a policy
+}
+
+// +kubebuilder:rbac:groups=ratelimit.headgate.dev,resources=ratelimitpolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ratelimit.headgate.dev,resources=ratelimitpolicies/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets;replicasets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods;services;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Mint == nil || r.Recorder == nil || r.CA == nil || r.Live == nil {
+		return errors.New("policy controller: Mint, Recorder, CA and Live must be set")
+	}
+	b := ctrl.NewControllerManagedBy(mgr).Named("ratelimitpolicy").
+		For(&v1alpha1.RateLimitPolicy{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace)).
+		WatchesRawSource(source.Channel(r.Changed, &handler.TypedEnqueueRequestForObject[*v1alpha1.RateLimitPolicy]{}))
+	for _, kind := range target.Kinds {
+		// A workload matters when it appears or goes; what changes in it shows in its pods.
+		b = b.WatchesMetadata(target.Metadata(kind), handler.EnqueueRequestsFromMapFunc(r.targeting(kind)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	return b.Complete(r)
+}
+
+// inNamespace maps an object to the policies of its namespace.
+func (r *Reconciler) inNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.requests(ctx, o.GetNamespace(), func(*v1alpha1.RateLimitPolicy) bool { return true })
+}
+
+// targeting maps a workload to the policies that target it.
+func (r *Reconciler) targeting(kind string) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		w := target.Workload{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+		return r.requests(ctx, o.GetNamespace(), func(p *v1alpha1.RateLimitPolicy) bool {
+			return target.Covers(p, []target.Workload{w})
+		})
+	}
+}
+
+func (r *Reconciler) requests(ctx context.Context, namespace string, keep func(*v1alpha1.RateLimitPolicy) bool) []reconcile.Request {
+	var list v1alpha1.RateLimitPolicyList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing policies", "namespace", namespace)
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if keep(&list.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// Reconcile brings one policy about.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	policy := &v1alpha1.RateLimitPolicy{}
+	err := r.Client.Get(ctx, req.NamespacedName, policy)
+	if apierrors.IsNotFound(err) || err == nil && !policy.DeletionTimestamp.IsZero() {
+		r.Mint.Withdraw(req.NamespacedName)
+		return reconcile.Result{}, r.ensureSelector(ctx)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("policy %s: %w", req.NamespacedName, err)
+	}
+	s := &scope{policy: policy, now: time.Now()}
+	// Each phase reads and fills the scope. The status, with the mark of the first fill, is durable before the policy is
+	// published: a limit is never filled twice.
+	for _, phase := range []func(context.Context, *scope) error{
+		r.compile, r.resolve, r.release, r.prepareNamespace, r.observe, r.restart, r.writeStatus, r.publish,
+	} {
+		if err := phase(ctx, s); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{RequeueAfter: s.again}, nil
+}

@@ -1,0 +1,119 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimitpolicy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/headgate/headgate/api/v1alpha1"
+)
+
+// nowhere stands in the selector when no namespace has a policy: an empty list is not allowed, and this is no valid name.
+const nowhere = "no.namespace.has.a.policy"
+
+// prepareNamespace puts the CA where the namespace's pods find it, then opens the webhook for the namespace: both before a
+// pod is created for the policy's sake.
+func (r *Reconciler) prepareNamespace(ctx context.Context, s *scope) error {
+	if r.excluded(s.policy.Namespace) {
+		return nil
+	}
+	if err := r.ensureCA(ctx, s.policy.Namespace); err != nil {
+		return err
+	}
+	return r.ensureSelector(ctx)
+}
+
+// excluded reports whether pods of a namespace are never injected.
+func (r *Reconciler) excluded(namespace string) bool {
+	return namespace == metav1.NamespaceSystem || namespace == r.Settings.Namespace
+}
+
+// errNoCA asks for another try: the rotator makes the certificate within seconds of the first start.
+var errNoCA = errors.New("the operator's certificate is not there yet")
+
+func (r *Reconciler) ensureCA(ctx context.Context, namespace string) error {
+	ca := r.CA()
+	if ca == nil {
+		return errNoCA
+	}
+	key := types.NamespacedName{Namespace: namespace, Name: r.Settings.CAConfigMap}
+	var have corev1.ConfigMap
+	err := r.Client.Get(ctx, key, &have)
+	if err == nil && have.Data["ca.crt"] == string(ca) {
+		return nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("CA in %s: %w", key, err)
+	}
+	want := corev1ac.ConfigMap(key.Name, key.Namespace).
+		WithLabels(map[string]string{"app.kubernetes.io/managed-by": "headgate"}).
+		WithData(map[string]string{"ca.crt": string(ca)})
+	if err := r.Client.Apply(ctx, want, FieldOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("CA in %s: %w", key, err)
+	}
+	return nil
+}
+
+// ensureSelector keeps the webhook's namespaceSelector equal to the namespaces that have policies, so that creating a pod
+// anywhere else does not depend on Headgate.
+func (r *Reconciler) ensureSelector(ctx context.Context) error {
+	var policies v1alpha1.RateLimitPolicyList
+	if err := r.Client.List(ctx, &policies); err != nil {
+		return fmt.Errorf("policies: %w", err)
+	}
+	var names []string
+	for i := range policies.Items {
+		if n := policies.Items[i].Namespace; policies.Items[i].DeletionTimestamp.IsZero() && !r.excluded(n) {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 0 {
+		names = []string{nowhere}
+	}
+	var have admissionregistrationv1.MutatingWebhookConfiguration
+	err := r.Client.Get(ctx, types.NamespacedName{Name: r.Settings.Webhook}, &have)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("webhook configuration %s is missing: install the chart again", r.Settings.Webhook)
+	} else if err != nil {
+		return fmt.Errorf("webhook configuration %s: %w", r.Settings.Webhook, err)
+	}
+	if selects(&have, r.Settings.WebhookName, names) {
+		return nil
+	}
+	want := admissionregistrationac.MutatingWebhookConfiguration(r.Settings.Webhook).WithWebhooks(
+		admissionregistrationac.MutatingWebhook().WithName(r.Settings.WebhookName).WithNamespaceSelector(
+			metav1ac.LabelSelector().WithMatchExpressions(metav1ac.LabelSelectorRequirement().
+				WithKey(corev1.LabelMetadataName).WithOperator(metav1.LabelSelectorOpIn).WithValues(names...))))
+	if err := r.Client.Apply(ctx, want, FieldOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("namespaceSelector of webhook configuration %s: %w", r.Settings.Webhook, err)
+	}
+	return nil
+}
+
+func selects(c *admissionregistrationv1.MutatingWebhookConfiguration, name string, namespaces []string) bool {
+	for i := range c.Webhooks {
+		if c.Webhooks[i].Name != name {
+			continue
+		}
+		s := c.Webhooks[i].NamespaceSelector
+		return s != nil && len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 1 &&
+			s.MatchExpressions[0].Key == corev1.LabelMetadataName && slices.Equal(s.MatchExpressions[0].Values, namespaces)
+	}
+	return false
+}

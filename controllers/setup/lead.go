@@ -1,0 +1,96 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/controllers/compile"
+	"github.com/headgate/headgate/controllers/leader"
+	"github.com/headgate/headgate/controllers/quota"
+	"github.com/headgate/headgate/controllers/target"
+)
+
+// lead is what a replica does from the moment it is elected: it raises the epoch, learns every policy that pods may be
+// enforcing, and only then answers streams as the leader. A pod must never be told that a policy is gone because the new
+// leader has not read it yet.
+type lead struct {
+	home     *quota.Home
+	observer *quota.Observer
+	epochs   *leader.Epochs
+	live     client.Reader
+	log      logr.Logger
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (l *lead) NeedLeaderElection() bool { return true }
+
+// Start leads until the context ends.
+func (l *lead) Start(ctx context.Context) error {
+	if err := l.observer.WaitForSync(ctx); err != nil {
+		return fmt.Errorf("observe pods: %w", err)
+	}
+	epoch, err := l.epochs.Begin(ctx, 0)
+	if err != nil {
+		return err
+	}
+	var policies v1alpha1.RateLimitPolicyList
+	if err := l.live.List(ctx, &policies); err != nil {
+		return fmt.Errorf("policies: %w", err)
+	}
+	for i := range policies.Items {
+		p := &policies.Items[i]
+		if !marked(p) {
+			continue // no pod can be enforcing it; its reconciliation publishes it with its first fill
+		}
+		compiled, err := compile.Policy(p)
+		if err != nil {
+			l.log.Info("Policy is invalid", "policy", client.ObjectKeyFromObject(p), "reason", err.Error())
+			continue
+		}
+		l.home.Publish(compiled, target.Of(p), false)
+	}
+	l.home.Lead(epoch)
+	l.log.Info("Leading", "epoch", epoch, "policies", len(policies.Items))
+	return l.home.Run(ctx)
+}
+
+func marked(p *v1alpha1.RateLimitPolicy) bool {
+	for _, s := range p.Status.Limits {
+		if !s.FirstFill.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// elector tells the quota server who leads.
+type elector struct {
+	epochs *leader.Epochs
+	home   *quota.Home
+}
+
+// Leader implements quota.Elector.
+func (e *elector) Leader(ctx context.Context) (string, uint64, error) {
+	l, err := e.epochs.Current(ctx)
+	if l.Address == e.epochs.Address {
+		l.Address = "" // this replica is taking over: try again soon
+	}
+	return l.Address, l.Epoch, err
+}
+
+// Raise implements quota.Elector.
+func (e *elector) Raise(ctx context.Context, floor uint64) error {
+	epoch, err := e.epochs.Begin(ctx, floor)
+	if err != nil {
+		return err
+	}
+	e.home.Raise(epoch)
+	return nil
+}

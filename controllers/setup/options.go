@@ -1,0 +1,119 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package setup wires the operator together.
+package setup
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/headgate/headgate/controllers/injector"
+)
+
+// Options are the operator's flags.
+type Options struct {
+	Namespace string // POD_NAMESPACE
+	PodIP     string // POD_IP: where the other replicas send sidecars while this one leads
+	PodName   string // POD_NAME
+
+	Service      string
+	Secret       string
+	Webhook      string
+	CAConfigMap  string
+	Lease        string
+	SidecarImage string
+	PullPolicy   string
+	RecordPath   string
+
+	SidecarCPU, SidecarMemoryRequest, SidecarMemoryLimit string
+
+	WebhookPort, QuotaPort     int
+	MetricsAddress, HealthAddr string
+	SecureMetrics              bool
+	Debug                      bool
+}
+
+// Parse reads flags and environment.
+func Parse(args []string) (Options, error) {
+	o := Options{Namespace: os.Getenv("POD_NAMESPACE"), PodIP: os.Getenv("POD_IP"), PodName: os.Getenv("POD_NAME")}
+	fs := flag.NewFlagSet("headgate-operator", flag.ContinueOnError)
+	fs.Usage = func() {
+		fmt.Fprint(fs.Output(), usage)
+		fs.PrintDefaults()
+	}
+	fs.StringVar(&o.Service, "service", "headgate-operator", "Service of the operator, in its own namespace: sidecars and the API server reach it there.")
+	fs.StringVar(&o.Secret, "certificate-secret", "headgate-operator-cert", "Secret, in the operator's namespace, that holds the certificate. It must exist; the operator fills it.")
+	fs.StringVar(&o.Webhook, "webhook-configuration", "headgate-operator", "MutatingWebhookConfiguration whose CA and namespaceSelector the operator keeps.")
+	fs.StringVar(&o.CAConfigMap, "ca-configmap", "headgate-ca", "ConfigMap that the operator keeps in each namespace that has a policy.")
+	fs.StringVar(&o.Lease, "lease", "headgate-operator", "Lease, in the operator's namespace, by which the replicas elect their leader.")
+	fs.StringVar(&o.SidecarImage, "sidecar-image", "", "Image of the sidecar (required).")
+	fs.StringVar(&o.PullPolicy, "sidecar-image-pull-policy", "", "Pull policy of the sidecar's image: Always, IfNotPresent or Never.")
+	fs.StringVar(&o.SidecarCPU, "sidecar-cpu-request", "20m", "CPU request of the sidecar. There is no CPU limit: throttling would delay requests.")
+	fs.StringVar(&o.SidecarMemoryRequest, "sidecar-memory-request", "32Mi", "Memory request of the sidecar.")
+	fs.StringVar(&o.SidecarMemoryLimit, "sidecar-memory-limit", "128Mi", "Memory limit of the sidecar.")
+	fs.StringVar(&o.RecordPath, "decision-records", "", "For tests: folder of each node in which sidecars record every decision. Not allowed by the restricted Pod Security Standard.")
+	fs.IntVar(&o.WebhookPort, "webhook-port", 9443, "Port of the admission webhook.")
+	fs.IntVar(&o.QuotaPort, "quota-port", 9444, "Port of the quota service that sidecars connect to.")
+	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443", "Address of the metrics endpoint; 0 turns it off.")
+	fs.BoolVar(&o.SecureMetrics, "metrics-secure", true, "Serve metrics over TLS to authenticated and authorised clients only.")
+	fs.StringVar(&o.HealthAddr, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz.")
+	fs.BoolVar(&o.Debug, "debug", false, "Log more.")
+	if err := fs.Parse(args); err != nil {
+		return o, err
+	}
+	return o, o.validate()
+}
+
+const usage = `headgate-operator reconciles RateLimitPolicies, injects the sidecar and shares limits among pods.
+
+It runs in a cluster, as a Deployment of two or more replicas; the Helm chart charts/headgate installs it.
+POD_NAMESPACE, POD_NAME and POD_IP must be set (downward API).
+
+`
+
+func (o *Options) validate() error {
+	var errs []error
+	for name, value := range map[string]string{"POD_NAMESPACE": o.Namespace, "POD_NAME": o.PodName, "POD_IP": o.PodIP} {
+		if value == "" {
+			errs = append(errs, fmt.Errorf("environment %s is empty: set it by the downward API, as the chart does", name))
+		}
+	}
+	if o.SidecarImage == "" {
+		errs = append(errs, errors.New("--sidecar-image is empty: name the image to inject, such as ghcr.io/headgate/headgate-sidecar:v0.1.0"))
+	}
+	switch corev1.PullPolicy(o.PullPolicy) {
+	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
+	default:
+		errs = append(errs, fmt.Errorf("--sidecar-image-pull-policy %q: write Always, IfNotPresent or Never", o.PullPolicy))
+	}
+	for name, q := range map[string]string{"cpu-request": o.SidecarCPU, "memory-request": o.SidecarMemoryRequest, "memory-limit": o.SidecarMemoryLimit} {
+		if _, err := resource.ParseQuantity(q); err != nil {
+			errs = append(errs, fmt.Errorf("--sidecar-%s %q: %w; write for example 20m or 32Mi", name, q, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sidecar is the injector's configuration. The quantities have been validated.
+func (o *Options) sidecar() injector.Config {
+	return injector.Config{
+		Image:          o.SidecarImage,
+		PullPolicy:     corev1.PullPolicy(o.PullPolicy),
+		Operator:       fmt.Sprintf("%s.%s.svc:%d", o.Service, o.Namespace, o.QuotaPort),
+		CAConfigMap:    o.CAConfigMap,
+		RecordHostPath: o.RecordPath,
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{
+				corev1.ResourceCPU:    resource.MustParse(o.SidecarCPU),
+				corev1.ResourceMemory: resource.MustParse(o.SidecarMemoryRequest),
+			},
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(o.SidecarMemoryLimit)},
+		},
+	}
+}

@@ -1,0 +1,212 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package setup
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/controllers/certs"
+	"github.com/headgate/headgate/controllers/injector"
+	"github.com/headgate/headgate/controllers/leader"
+	"github.com/headgate/headgate/controllers/quota"
+	"github.com/headgate/headgate/controllers/ratelimitpolicy"
+)
+
+// WebhookName is the name of the one webhook in the configuration.
+const WebhookName = "inject.ratelimit.headgate.dev"
+
+// +kubebuilder:rbac:groups="",namespace=headgate-system,resources=secrets,verbs=get;list;watch;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=headgate-system,resources=leases,verbs=get;list;watch;create;update;patch
+
+// Run runs the operator until the context ends or leadership is lost.
+func Run(ctx context.Context, o Options) error {
+	ctrl.SetLogger(zap.New(zap.UseDevMode(false), func(z *zap.Options) { z.Development = o.Debug }))
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("cluster configuration: %w", err)
+	}
+	cfg.QPS, cfg.Burst = 50, 100
+	certDir, err := os.MkdirTemp("", "headgate-cert-")
+	if err != nil {
+		return fmt.Errorf("certificate folder: %w", err)
+	}
+	defer os.RemoveAll(certDir)
+
+	lock, err := leader.NewLock(cfg, o.Namespace, o.Lease, o.PodName, quota.Boottime)
+	if err != nil {
+		return err
+	}
+	var keeper *certs.Keeper
+	getCertificate := func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return keeper.GetCertificate(hello) }
+	mgr, err := ctrl.NewManager(cfg, managerOptions(o, lock, getCertificate))
+	if err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	var ready <-chan struct{}
+	keeper, ready, err = certs.Setup(mgr, certs.Options{
+		Secret:  types.NamespacedName{Namespace: o.Namespace, Name: o.Secret},
+		Service: o.Service, Webhook: o.Webhook, Dir: certDir,
+	})
+	if err != nil {
+		return err
+	}
+	if err := addControllers(mgr, o, lock, keeper); err != nil {
+		return err
+	}
+	return addChecks(ctx, mgr, ready)
+}
+
+func managerOptions(o Options, lock *leader.Lock, cert func(*tls.ClientHelloInfo) (*tls.Certificate, error)) manager.Options {
+	metrics := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: o.SecureMetrics}
+	if o.SecureMetrics {
+		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+		metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = cert }}
+	}
+	return manager.Options{
+		Scheme:                              Scheme(),
+		Metrics:                             metrics,
+		HealthProbeBindAddress:              o.HealthAddr,
+		LeaderElection:                      true,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       new(leader.LeaseDuration),
+		RenewDeadline:                       new(leader.RenewDeadline),
+		RetryPeriod:                         new(leader.RetryPeriod),
+		WebhookServer: webhook.NewServer(webhook.Options{Port: o.WebhookPort, TLSOpts: []func(*tls.Config){
+			func(c *tls.Config) { c.GetCertificate, c.MinVersion = cert, tls.VersionTLS13 },
+		}}),
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.Namespace: {
+				FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, o.Secret),
+			}}},
+			&corev1.ConfigMap{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, o.CAConfigMap)},
+		}, DefaultTransform: cache.TransformStripManagedFields()},
+	}
+}
+
+// Scheme knows the types that the operator reads and writes.
+func Scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // types that are compiled in cannot clash
+		}
+	}
+	return s
+}
+
+func addControllers(mgr ctrl.Manager, o Options, lock *leader.Lock, keeper *certs.Keeper) error {
+	changed := make(chan event.TypedGenericEvent[*v1alpha1.RateLimitPolicy], 1024)
+	poke := func(key types.NamespacedName) {
+		p := &v1alpha1.RateLimitPolicy{}
+		p.Namespace, p.Name = key.Namespace, key.Name
+		select {
+		case changed <- event.TypedGenericEvent[*v1alpha1.RateLimitPolicy]{Object: p}:
+		default: // the queue holds 1024 policies that will all be looked at; the next tick of the home repeats this one
+		}
+	}
+	home := quota.NewHome(quota.Options{Now: quota.Boottime, LeaseValid: lock.Valid, Changed: poke})
+	observer := &quota.Observer{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Home: home}
+	epochs := &leader.Epochs{
+		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(),
+		Lease:   types.NamespacedName{Namespace: o.Namespace, Name: o.Lease},
+		Address: net.JoinHostPort(o.PodIP, strconv.Itoa(o.QuotaPort)),
+	}
+	server := &quota.Server{
+		Home: home, Auth: quota.NewReviewer(mgr.GetClient()), Elector: &elector{epochs: epochs, home: home},
+		Log: ctrl.Log.WithName("quota"),
+	}
+	quota.RegisterMetrics()
+	hook := &injector.Webhook{
+		Config: o.sidecar(), Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("headgate-injector"),
+	}
+	if err := hook.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	policies := &ratelimitpolicy.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mint: home, Recorder: mgr.GetEventRecorder("headgate-operator"),
+		CA: keeper.CA, Changed: changed,
+		Settings: ratelimitpolicy.Settings{Namespace: o.Namespace, Webhook: o.Webhook, WebhookName: WebhookName, CAConfigMap: o.CAConfigMap},
+	}
+	if err := policies.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("policy controller: %w", err)
+	}
+	for _, r := range []manager.Runnable{
+		observer,
+		&quotaService{server: server, port: o.QuotaPort, cert: keeper.GetCertificate},
+		&lead{home: home, observer: observer, epochs: epochs, live: mgr.GetAPIReader(), log: ctrl.Log.WithName("leader")},
+	} {
+		if err := mgr.Add(r); err != nil {
+			return fmt.Errorf("runnable: %w", err)
+		}
+	}
+	return nil
+}
+
+// quotaService serves streams in every replica: one that does not lead says who does.
+type quotaService struct {
+	server *quota.Server
+	port   int
+	cert   func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*quotaService) NeedLeaderElection() bool { return false }
+
+// Start serves until the context ends.
+func (q *quotaService) Start(ctx context.Context) error {
+	l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(q.port)))
+	if err != nil {
+		return fmt.Errorf("quota service: %w", err)
+	}
+	return q.server.Serve(ctx, l, q.cert)
+}
+
+func addChecks(ctx context.Context, mgr ctrl.Manager, certReady <-chan struct{}) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("health check: %w", err)
+	}
+	err := mgr.AddReadyzCheck("certificate", func(*http.Request) error {
+		select {
+		case <-certReady:
+			return nil
+		default:
+			return fmt.Errorf("the webhook's certificate is not in place yet")
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("readiness check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker()); err != nil {
+		return fmt.Errorf("readiness check: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	return nil
+}
