@@ -156,8 +156,8 @@ func (m *machine) assign(a *quotav1.Assignment) (*quotav1.SidecarMessage, error)
 	}
 	snapshot := a.GetSnapshot()
 	if snapshot == nil {
-		// "Unchanged" refers to the assignment before this one, so there must be one and it must have arrived.
-		if m.snapshot == nil || a.GetSeq() != m.seq+1 {
+		// "Unchanged" refers to the one that this stream brought last, even if it was refused.
+		if m.snapshot == nil {
 			return nil, fmt.Errorf("%w: assignment %d has no snapshot to refer to", errProtocol, a.GetSeq())
 		}
 		snapshot = m.snapshot
