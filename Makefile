@@ -14,7 +14,7 @@ HEADGATE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/headgate
 IMG_REGISTRY   ?= localhost/headgate
 IMG_TAG        ?=
 GO             ?= go
-export CLUSTER HEADGATE_CACHE
+export CLUSTER HEADGATE_CACHE IMG_REGISTRY IMG_TAG
 
 include hack/tools/tools.mk
 
@@ -25,54 +25,83 @@ help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@ / {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*## / {printf "  \033[36m%-18s\033[0m %s\n", $$1, $$2}' Makefile
-	@printf '\nVariables: CLUSTER=%s  HEADGATE_CACHE=%s  IMG_REGISTRY=%s  IMG_TAG=%s\n' \
-		'$(CLUSTER)' '$(HEADGATE_CACHE)' '$(IMG_REGISTRY)' '$(or $(IMG_TAG),<hash of the binaries>)'
+	@printf '\nVariables: CLUSTER=%s  IMG_REGISTRY=%s  IMG_TAG=%s  HEADGATE_CACHE=%s\n' \
+		'$(CLUSTER)' '$(IMG_REGISTRY)' '$(or $(IMG_TAG),<hash of the binaries>)' '$(HEADGATE_CACHE)'
 
 .PHONY: tools
-tools: $(TOOLS) ## Build every pinned tool (the others are built when a target needs them).
+tools: $(TOOLS) ## Build every pinned tool (other targets build what they need).
 
 ##@ Code
 
-API_PACKAGES := ./api/v1alpha1/...
-PROTOS       := $(wildcard api/quota/v1/*.proto)
+API    := ./api/v1alpha1/...
+PROTOS := $(wildcard api/quota/v1/*.proto)
 
 .PHONY: generate
 generate: generate-api generate-manifests generate-proto ## Write deep copies, apply configurations, CRDs, RBAC, webhooks, protobuf.
 
 .PHONY: generate-api
 generate-api: $(CONTROLLER_GEN)
-	$(CONTROLLER_GEN) object applyconfiguration crd paths=$(API_PACKAGES) output:crd:dir=config/crd/bases
+	$(CONTROLLER_GEN) object applyconfiguration crd paths=$(API) output:crd:dir=config/crd/bases
 
-# Controllers are not there in every checkout of a young repository.
 .PHONY: generate-manifests
 generate-manifests: $(CONTROLLER_GEN)
-	$(if $(wildcard controllers),$(CONTROLLER_GEN) rbac:roleName=headgate-operator webhook paths=./controllers/... \
+	$(if $(wildcard controllers/),$(CONTROLLER_GEN) rbac:roleName=headgate-operator webhook paths=./controllers/... \
 		output:rbac:dir=config/rbac output:webhook:dir=config/webhook)
 
 .PHONY: generate-proto
 generate-proto: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) | protoc
-	$(if $(PROTOS),PATH=$(TOOLS_BIN):$$PATH protoc --go_out=. --go_opt=paths=source_relative \
-		--go-grpc_out=. --go-grpc_opt=paths=source_relative $(PROTOS))
+	$(if $(PROTOS),PATH=$(TOOLS_BIN):$$PATH protoc $(PROTOS) \
+		--go_out=. --go_opt=paths=source_relative \
+		--go-grpc_out=. --go-grpc_opt=paths=source_relative)
 
-# protoc is the one tool that is not written in Go.
+# protoc is the one tool that is not a Go program.
 .PHONY: protoc
 protoc:
-	@command -v protoc >/dev/null || { \
-		command -v apt-get >/dev/null || { echo "protoc is missing: install protobuf-compiler" >&2; exit 1; }; \
-		echo "installing protobuf-compiler"; \
-		DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -qq update && \
-		DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -qq install -y --no-install-recommends protobuf-compiler; }
+	@command -v protoc >/dev/null || hack/tools/install-protoc.sh
 
 .PHONY: verify-generated
 verify-generated: ## Fail when generated code differs from what `make generate` writes.
 	@hack/tools/verify-generated.sh
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run the linters, the Kubernetes API conventions for api/ included.
+lint: $(GOLANGCI_LINT) ## Run the linters; for api/, the Kubernetes API conventions too.
 	$(GOLANGCI_LINT) run ./...
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format the Go code.
+	$(GOLANGCI_LINT) fmt ./...
 
 ##@ Tests
 
 .PHONY: unit
-unit: ## Unit tests, with the race detector.
+unit: ## Unit tests with the race detector; no cluster is needed.
 	$(GO) test -race ./...
+	cd hack/tools && $(GO) test ./image
+
+##@ Images
+
+.PHONY: images
+images: $(IMAGE) ## Build the programs and write their images to bin/images.
+	@IMAGE=$(IMAGE) GO=$(GO) hack/tools/images.sh
+
+.PHONY: images-load
+images-load: images ## Import the images into the nodes of the local cluster.
+	@$(GO) run ./hack/cluster images load bin/images/*.tar
+
+.PHONY: images-push
+images-push: $(IMAGE) ## Push the images to IMG_REGISTRY, for CLUSTER=current.
+	@IMAGE=$(IMAGE) GO=$(GO) PUSH=yes hack/tools/images.sh
+
+##@ Cluster
+
+.PHONY: cluster-up
+cluster-up: ## Start or repair the local two-node cluster.
+	@$(GO) run ./hack/cluster up
+
+.PHONY: cluster-down
+cluster-down: ## End the local cluster and remove its state.
+	@$(GO) run ./hack/cluster down
+
+.PHONY: cluster-status
+cluster-status: ## Show what of the local cluster runs.
+	@$(GO) run ./hack/cluster status

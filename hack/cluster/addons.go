@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 )
 
 // ensureAddons starts metrics-server and applies the manifests of what every
@@ -45,7 +44,7 @@ func waitForDNS(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	return waitFor(ctx, time.Minute, "deployment coredns", alwaysAlive, func(ctx context.Context) error {
+	return waitFor(ctx, "deployment coredns", alwaysAlive, func(ctx context.Context) error {
 		return api.deploymentReady(ctx, "kube-system", "coredns")
 	})
 }

@@ -114,12 +114,8 @@ func buildAll(ctx context.Context, s settings, p *progress, targets []target) er
 }
 
 func findGo() (string, error) {
-	if path, err := exec.LookPath("go"); err == nil {
-		return path, nil
-	}
-	// `go run` may have been called by its full path.
-	path := filepath.Join(runtime.GOROOT(), "bin", "go")
-	if _, err := os.Stat(path); err != nil {
+	path, err := exec.LookPath("go")
+	if err != nil {
 		return "", fmt.Errorf("go is not in PATH: install Go %s or newer and add it", strings.TrimPrefix(runtime.Version(), "go"))
 	}
 	return path, nil

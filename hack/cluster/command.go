@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 )
 
 const usage = `usage: go run ./hack/cluster <command>
@@ -17,14 +19,18 @@ const usage = `usage: go run ./hack/cluster <command>
   node-exec node1 cmd   run a command in a node's namespaces
   assets                build what envtest needs and print the folder
 
+The administrator's kubeconfig is <cache>/run/admin.kubeconfig; up prints its path.
 CLUSTER=current uses the cluster of the current kubeconfig context instead.
-HEADGATE_CACHE names the folder of binaries, images and state.
+HEADGATE_CACHE names the cache, by default headgate in the user's cache folder.
 `
 
 // errUsage makes run print the usage and exit with 2.
 var errUsage = errors.New("unknown command")
 
-func run(ctx context.Context, args []string) int {
+// run returns the exit code.
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
 	err := dispatch(ctx, args)
 	switch {
 	case err == nil:

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // daemon is a process of the machine's own.
@@ -127,7 +126,7 @@ func ensureControlPlane(ctx context.Context, s settings, st *state) error {
 	}
 	// With an empty etcd the others would end at once, were they started before
 	// kube-apiserver has written the roles that they need.
-	if err := waitFor(ctx, time.Minute, "kube-apiserver", st.watch(s, "kube-apiserver"), api.ready); err != nil {
+	if err := waitFor(ctx, "kube-apiserver", st.watch(s, "kube-apiserver"), api.ready); err != nil {
 		return err
 	}
 	for _, d := range []daemon{controllerManager(s), scheduler(s)} {
@@ -136,5 +135,5 @@ func ensureControlPlane(ctx context.Context, s settings, st *state) error {
 		}
 	}
 	// Pods cannot be made before the controller-manager has made this account.
-	return waitFor(ctx, time.Minute, "default service account", st.watch(s, "kube-controller-manager"), api.defaultAccount)
+	return waitFor(ctx, "default service account", st.watch(s, "kube-controller-manager"), api.defaultAccount)
 }

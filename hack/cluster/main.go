@@ -2,15 +2,6 @@
 // modules and a few Debian packages: no image registry, no virtual machine.
 package main
 
-import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
-)
+import "os"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:]))
-}
+func main() { os.Exit(run(os.Args[1:])) }

@@ -82,7 +82,7 @@ func waitForNode(ctx context.Context, s settings, st *state, n node, since time.
 	if err != nil {
 		return err
 	}
-	return waitFor(ctx, time.Minute, n.Name()+" (logs "+s.log(n.Name()+"-*")+")", st.watch(s, n.Name()), func(ctx context.Context) error {
+	return waitFor(ctx, n.Name()+" (logs "+s.log(n.Name()+"-*")+")", st.watch(s, n.Name()), func(ctx context.Context) error {
 		if err := kubeletHealthy(ctx, n); err != nil {
 			return fmt.Errorf("kubelet: %w", err)
 		}

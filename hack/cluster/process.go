@@ -45,7 +45,7 @@ func (p process) alive() bool {
 // its binary, before its files, and its first thread ends before the others.
 func (p process) holding() bool {
 	stat, err := readStat(p.PID)
-	return err == nil && stat.start == p.Start && !(stat.leaderEnded() && stat.threads <= 1)
+	return err == nil && stat.start == p.Start && (!stat.leaderEnded() || stat.threads > 1)
 }
 
 // kill ends the process at once and waits until it is gone. SIGKILL on purpose:

@@ -6,10 +6,13 @@ import (
 	"time"
 )
 
+// waitLimit is far more than any wait takes on a busy machine with one processor.
+const waitLimit = 2 * time.Minute
+
 // waitFor calls check until it returns nil. It gives up when the time is over or
 // when alive says that what it waits for cannot come any more.
-func waitFor(ctx context.Context, limit time.Duration, what string, alive func() error, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func waitFor(ctx context.Context, what string, alive func() error, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

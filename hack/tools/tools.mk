@@ -2,7 +2,7 @@
 # hash of all that decides what the binary is: a changed pin is another folder,
 # and switching between two branches builds nothing twice.
 
-TOOLS_HASH := $(shell cat hack/tools/go.mod hack/tools/go.sum hack/tools/image/*.go | sha256sum | cut -c1-12)
+TOOLS_HASH := $(shell cat hack/tools/go.mod hack/tools/go.sum $(filter-out %_test.go,$(wildcard hack/tools/image/*.go)) | sha256sum | cut -c1-12)
 LINT_HASH  := $(shell cat hack/tools/lint/go.mod hack/tools/lint/go.sum | sha256sum | cut -c1-12)
 TOOLS_BIN  := $(HEADGATE_CACHE)/tools/$(TOOLS_HASH)
 LINT_BIN   := $(HEADGATE_CACHE)/tools/lint-$(LINT_HASH)

@@ -3,10 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -23,6 +20,7 @@ type options struct {
 	entrypoint string
 	arch       string
 	caCerts    bool
+	push       bool
 	binaries   []string
 }
 
@@ -57,21 +55,4 @@ func build(opts options) (v1.Image, error) {
 	config.Config.Env = []string{"PATH=/"}
 	config.Config.WorkingDir = "/"
 	return mutate.ConfigFile(img, config)
-}
-
-// save writes the archive under a temporary name first, so that a reader never
-// finds half of one.
-func save(img v1.Image, opts options) error {
-	tag, err := name.NewTag(opts.tag)
-	if err != nil {
-		return fmt.Errorf("image name %q: %w", opts.tag, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(opts.output), 0o755); err != nil {
-		return fmt.Errorf("output folder: %w", err)
-	}
-	partial := opts.output + ".partial"
-	if err := tarball.WriteToFile(partial, tag, img); err != nil {
-		return fmt.Errorf("archive: %w", err)
-	}
-	return os.Rename(partial, opts.output)
 }

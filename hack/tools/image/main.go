@@ -1,7 +1,8 @@
 // Command image writes a container image from static binaries: one layer, no
-// daemon, no registry, no base image.
+// daemon, no base image.
 //
 //	image -o out.tar -t localhost/headgate/echo:1 [-entrypoint /echo] [-ca-certs] bin/echo [bin/other ...]
+//	image -push -t registry.example/headgate/echo:1 bin/echo
 //
 // The archive has the form that `ctr images import`, `docker load`, `kind load
 // image-archive` and `podman load` take. The same input always gives the same
@@ -9,11 +10,14 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/google/go-containerregistry/pkg/name"
 )
 
 func main() {
@@ -23,6 +27,7 @@ func main() {
 	flag.StringVar(&opts.entrypoint, "entrypoint", "", "entrypoint (default: the first binary, in /)")
 	flag.StringVar(&opts.arch, "arch", runtime.GOARCH, "architecture of the binaries")
 	flag.BoolVar(&opts.caCerts, "ca-certs", false, "include this machine's bundle of CA certificates")
+	flag.BoolVar(&opts.push, "push", false, "push the image to the registry that its name starts with")
 	flag.Parse()
 	opts.binaries = flag.Args()
 
@@ -33,8 +38,8 @@ func main() {
 }
 
 func run(opts options) error {
-	if opts.output == "" || opts.tag == "" || len(opts.binaries) == 0 {
-		return fmt.Errorf("usage: image -o out.tar -t name:tag [-entrypoint /x] binary")
+	if opts.output == "" && !opts.push || opts.tag == "" || len(opts.binaries) == 0 {
+		return errors.New("usage: image [-o out.tar] [-push] -t name:tag [-entrypoint /x] binary")
 	}
 	if opts.entrypoint == "" {
 		opts.entrypoint = "/" + filepath.Base(opts.binaries[0])
@@ -43,5 +48,17 @@ func run(opts options) error {
 	if err != nil {
 		return err
 	}
-	return save(img, opts)
+	tag, err := name.NewTag(opts.tag)
+	if err != nil {
+		return fmt.Errorf("image name %q: %w", opts.tag, err)
+	}
+	if opts.output != "" {
+		if err := save(img, tag, opts.output); err != nil {
+			return err
+		}
+	}
+	if opts.push {
+		return push(img, tag)
+	}
+	return nil
 }
