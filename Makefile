@@ -33,6 +33,7 @@ tools: $(TOOLS) ## Build every pinned tool (other targets build what they need).
 
 ##@ Code
 
+HEADER := hack/boilerplate.go.txt
 API    := ./api/v1alpha1/...
 PROTOS := $(wildcard api/quota/v1/*.proto)
 
@@ -41,7 +42,8 @@ generate: generate-api generate-manifests generate-proto ## Write deep copies, a
 
 .PHONY: generate-api
 generate-api: $(CONTROLLER_GEN)
-	$(CONTROLLER_GEN) object applyconfiguration crd paths=$(API) output:crd:dir=config/crd/bases
+	$(CONTROLLER_GEN) object:headerFile=$(HEADER) applyconfiguration:headerFile=$(HEADER) crd paths=$(API) \
+		output:crd:dir=config/crd/bases
 
 .PHONY: generate-manifests
 generate-manifests: $(CONTROLLER_GEN)

@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 // The control plane is ordinary processes. Each node is one tree of processes

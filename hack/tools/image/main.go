@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Command image writes a container image from static binaries: one layer, no
 // daemon, no base image.
 //

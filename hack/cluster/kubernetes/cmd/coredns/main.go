@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Command coredns is CoreDNS with only the plugins that a cluster needs: the
 // stock main also links the SDKs of several clouds.
 package main

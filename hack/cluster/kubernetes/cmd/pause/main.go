@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Command pause holds the namespaces of a pod open and reaps its orphans.
 package main
 
