@@ -21,6 +21,7 @@ package record
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -67,11 +68,11 @@ func unescape(s string) (string, error) {
 		if i+2 >= len(s) {
 			return "", fmt.Errorf("cut encoding in %q", s)
 		}
-		var c byte
-		if _, err := fmt.Sscanf(s[i+1:i+3], "%02X", &c); err != nil {
+		c, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
+		if err != nil {
 			return "", fmt.Errorf("bad encoding in %q", s)
 		}
-		b.WriteByte(c)
+		b.WriteByte(byte(c))
 		i += 2
 	}
 	return b.String(), nil

@@ -9,7 +9,7 @@ import (
 )
 
 // unavailable is what people read when there is nothing to decide by.
-const unavailable = "headgate: not ready, this pod has no share of the limits yet"
+const unavailable = "headgate: this pod is not ready to decide requests"
 
 // Unavailable answers a request that could not be decided: 503, or gRPC's UNAVAILABLE. It is not a denial, and asking
 // another pod makes sense.
