@@ -30,7 +30,7 @@ func container(cfg Config, pairs []portPair, guaranteed bool) corev1.Container {
 		Ports:          []corev1.ContainerPort{{Name: "headgate-admin", ContainerPort: quotav1.PortAdmin, Protocol: corev1.ProtocolTCP}},
 		Resources:      resources(cfg.Resources, guaranteed),
 		StartupProbe:   probe(quotav1.PathStarted, 60),
-		ReadinessProbe: probe(quotav1.PathReady, 1),
+		ReadinessProbe: probe(quotav1.PathReady, 3),
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
 			Exec: &corev1.ExecAction{Command: []string{"/headgate-sidecar", "drain"}},
 		}},

@@ -1,0 +1,101 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command echo is the application of the demo and of the end-to-end tests: HTTP/1.1, HTTP/2 without TLS and gRPC on one
+// port. It knows nothing of Headgate.
+//
+//	GET /            the pod's name
+//	GET /burn?ms=5   the same, after that much work of the CPU
+//	GET /slow?ms=500 the same, after that long
+//	grpc.health.v1.Health/Check and Watch
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+func main() {
+	addr := flag.String("addr", ":8080", "address to serve")
+	delay := flag.Duration("delay", 0, "how long /healthz says that the app is not ready")
+	linger := flag.Duration("linger", 0, "how long to go on serving after SIGTERM")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+
+	server := &http.Server{Addr: *addr, Handler: handler(*delay), ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	go func() {
+		<-ctx.Done()
+		time.Sleep(*linger)
+		end, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := server.Shutdown(end); err != nil {
+			log.Print(err)
+		}
+	}()
+	log.Printf("serving on %s", *addr)
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		log.Fatal(err)
+	}
+}
+
+func handler(delay time.Duration) http.Handler {
+	host, _ := os.Hostname()
+	start := time.Now()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, host) })
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if time.Since(start) < delay {
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	mux.HandleFunc("/burn", func(w http.ResponseWriter, r *http.Request) {
+		for end := time.Now().Add(milliseconds(r)); time.Now().Before(end); {
+			continue
+		}
+		fmt.Fprintln(w, host)
+	})
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(milliseconds(r)):
+		case <-r.Context().Done():
+		}
+		fmt.Fprintln(w, host)
+	})
+	rpc := grpc.NewServer()
+	healthv1.RegisterHealthServer(rpc, health.NewServer())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			rpc.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// milliseconds reads ?ms=, at most ten seconds.
+func milliseconds(r *http.Request) time.Duration {
+	n, err := strconv.Atoi(r.URL.Query().Get("ms"))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return min(time.Duration(n)*time.Millisecond, 10*time.Second)
+}
