@@ -3,11 +3,6 @@
 
 package limiter
 
-import (
-	"sync"
-	"sync/atomic"
-)
-
 // TokenBucket is a token bucket: it holds up to a burst of tokens, earns them at a rate, and grants a request if it holds the request's cost,
 // which it then takes. It is the committed bucket of RFC 2697 (CIR, CBS) and decides as the continuous-state leaky bucket of ITU-T I.371 and the
 // ATM Forum's GCRA(T, tau) do, counting in tokens instead of time so that rate and burst can change under way.
@@ -17,12 +12,7 @@ import (
 //
 // The state is one word, moved by compare-and-swap. A decision takes no lock, allocates nothing, and waits only for an All decision that is just
 // about to settle the same bucket. All methods may be called concurrently.
-type TokenBucket struct {
-	word atomic.Uint64 // mark, and the held bit
-	nums atomic.Pointer[numbers]
-
-	mu sync.Mutex // serialises changes of nums
-}
+type TokenBucket struct{ cell }
 
 // NewTokenBucket returns a full bucket that earns from now on. It fails with ErrBurst for a burst that is negative or above MaxBurst. A burst below
 // the cost of a request refuses it always.
@@ -35,7 +25,7 @@ func NewTokenBucketAt(t Time, r Rate, burst, level Tokens) (*TokenBucket, error)
 	if err := checkBurst(burst); err != nil {
 		return nil, err
 	}
-	b := &TokenBucket{}
+	b := new(TokenBucket)
 	b.nums.Store(newNumbers(t, r, uint64(burst)).startingWith(level))
 	return b, nil
 }
@@ -69,12 +59,7 @@ func (b *TokenBucket) TakeAt(t Time, cost uint64) Decision {
 // decision made anew.
 func (b *TokenBucket) take(t Time, c uint64) (*numbers, level, uint64, bool) {
 	for try := 0; ; try++ {
-		n := b.nums.Load()
-		l, ok := n.at(t)
-		if !ok {
-			b.rebase(t)
-			continue
-		}
+		n, l := b.load(t)
 		w := b.word.Load()
 		if w >= held {
 			pause(try)
@@ -93,18 +78,6 @@ func (b *TokenBucket) take(t Time, c uint64) (*numbers, level, uint64, bool) {
 	}
 }
 
-// commit moves the mark from w to m if the numbers n are in force.
-func (b *TokenBucket) commit(n *numbers, w, m uint64) bool {
-	if !b.word.CompareAndSwap(w, m) {
-		return false
-	}
-	if b.nums.Load() == n {
-		return true
-	}
-	undo(&b.word, m, w)
-	return false
-}
-
 // Peek is PeekAt(Now(), cost).
 func (b *TokenBucket) Peek(cost uint64) Decision { return b.PeekAt(Now(), cost) }
 
@@ -115,12 +88,7 @@ func (b *TokenBucket) PeekAt(t Time, cost uint64) Decision {
 
 func (b *TokenBucket) peek(t Time, c uint64) Decision {
 	for {
-		n := b.nums.Load()
-		l, ok := n.at(t)
-		if !ok {
-			b.rebase(t)
-			continue
-		}
+		n, l := b.load(t)
 		m := b.word.Load() &^ held
 		if b.nums.Load() == n {
 			return n.peek(t, l, m, c)
@@ -142,10 +110,7 @@ func (b *TokenBucket) ReconfigureAt(t Time, r Rate, burst Tokens, g Growth) erro
 	if err := checkBurst(burst); err != nil {
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.rebaseLocked(t)
-	b.nums.Store(b.nums.Load().next(t, r, uint64(burst), g))
+	b.change(t, func(n *numbers) *numbers { return n.next(t, r, uint64(burst), g) })
 	return nil
 }
 
@@ -153,28 +118,4 @@ func (b *TokenBucket) ReconfigureAt(t Time, r Rate, burst Tokens, g Growth) erro
 func (b *TokenBucket) Config() (Rate, Tokens) {
 	n := b.nums.Load()
 	return n.rate, Tokens(n.burst)
-}
-
-func (b *TokenBucket) rebase(t Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.rebaseLocked(t)
-}
-
-// rebaseLocked shifts the mark back if t is past the horizon. It owns the word meanwhile. The caller holds mu.
-func (b *TokenBucket) rebaseLocked(t Time) {
-	n := b.nums.Load()
-	if _, ok := n.at(t); ok {
-		return
-	}
-	for try := 0; ; try++ {
-		w := b.word.Load()
-		if w < held && b.word.CompareAndSwap(w, w|held) {
-			m, shift := n.rebased(t)
-			b.nums.Store(m)
-			b.word.Store(shifted(w, shift))
-			return
-		}
-		pause(try)
-	}
 }

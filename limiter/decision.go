@@ -16,6 +16,12 @@ var (
 	// ErrLimit is returned by Wait for a cost that the limiter can never grant: it is above the burst, or nothing is earned.
 	ErrLimit = errors.New("limiter: cost can never be granted")
 
+	// ErrFull is returned by Wait of a queue that has no room at the moment.
+	ErrFull = errors.New("limiter: queue is full")
+
+	// ErrWindow is returned for a window that is not positive, or a limit that a window cannot count to.
+	ErrWindow = errors.New("limiter: window out of range")
+
 	// ErrKeys is returned for a keyed store without room for keys.
 	ErrKeys = errors.New("limiter: number of keys out of range")
 )
@@ -34,6 +40,6 @@ type Decision struct {
 	// RetryAfter is how long until the same cost would be granted if nobody else took anything: 0 if it was allowed, Never if it cannot be.
 	RetryAfter time.Duration
 
-	// Limit is the burst: the most that can ever remain.
+	// Limit is the most that can ever remain: the burst, or the limit of a window.
 	Limit Tokens
 }

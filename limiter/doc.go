@@ -3,7 +3,9 @@
 
 // Package limiter decides whether a request may pass.
 //
-// A [TokenBucket] limits one thing, a [Keyed] store each of millions, and [AllAt] takes from several of them all or nothing.
+// A [TokenBucket] limits one thing, a [Keyed] store each of millions, and [AllAt] takes from several of them all or nothing. The other limiters answer
+// needs that a token bucket does not: [Meter] colours instead of refusing, [LeakyBucket] delays, [FixedWindow], [SlidingWindow] and [SlidingLog] count
+// in windows, [Concurrency] counts what is in flight. Package httplimit puts them in front of an http.Handler.
 //
 // # What holds for all
 //

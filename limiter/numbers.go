@@ -34,7 +34,9 @@ type numbers struct {
 	magic     uint64
 	pre, post uint8
 
-	rate Rate
+	rate   Rate
+	shifts uint64 // how often the marks have been shifted back
+	room   uint64 // of a LeakyBucket
 }
 
 // newNumbers returns the numbers of a full bucket that starts earning at t. The rate and burst must have been validated.

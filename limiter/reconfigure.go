@@ -122,6 +122,7 @@ func (n *numbers) rebased(t Time) (*numbers, uint64) {
 		shift = math.MaxUint64
 	}
 	m.floor = shifted(n.floor, shift)
+	m.shifts++
 	m.setHorizon()
 	return &m, shift
 }
