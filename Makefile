@@ -67,7 +67,7 @@ verify-generated: ## Fail when generated code differs from what `make generate` 
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run the linters; for api/, the Kubernetes API conventions too.
-	$(GOLANGCI_LINT) run ./...
+	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the Go code.
@@ -78,7 +78,9 @@ fmt: $(GOLANGCI_LINT) ## Format the Go code.
 .PHONY: unit
 unit: ## Unit tests with the race detector; no cluster is needed.
 	$(GO) test -race ./...
-	cd hack/tools && $(GO) test ./image
+	CGO_ENABLED=0 $(GO) test -C hack/tools ./image
+
+# Tests that need a cluster go here: they take CLUSTER=local or CLUSTER=current.
 
 ##@ Images
 

@@ -67,11 +67,6 @@ const envtestTargets = 2
 
 // assets is the command for envtest: it prints the folder for KUBEBUILDER_ASSETS.
 func assets(ctx context.Context, s settings) error {
-	unlock, err := lock(s)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	if err := buildAll(ctx, s, newProgress(), targets[:envtestTargets]); err != nil {
 		return err
 	}
@@ -81,6 +76,11 @@ func assets(ctx context.Context, s settings) error {
 
 // buildAll builds the targets whose stamps do not match.
 func buildAll(ctx context.Context, s settings, p *progress, targets []target) error {
+	unlock, err := lockBuild(ctx, s, p)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	goCommand, err := findGo()
 	if err != nil {
 		return err

@@ -17,5 +17,8 @@ package main
 // rules and does not forward; it has routes to pods and services, so that tests,
 // admission webhooks and aggregated APIs are reached without a proxy.
 //
+// Two differences to most clusters: each node reports the whole machine's
+// processors and memory, and the network plugin does not enforce NetworkPolicies.
+//
 // Every step of `up` first looks whether its work is done already. That makes a
 // second `up` a repair, and a killed one harmless.

@@ -19,7 +19,7 @@ func down(_ context.Context, s settings) error {
 	if err := checkSystem(); err != nil {
 		return err
 	}
-	unlock, err := lock(s)
+	unlock, err := lockCluster(s)
 	if err != nil {
 		return err
 	}
@@ -28,8 +28,13 @@ func down(_ context.Context, s settings) error {
 	return p.step("cluster down", func() error { return tearDown(s) })
 }
 
-// tearDown goes on after an error: the more is removed, the better.
+// tearDown goes on after an error: the more is removed, the better. Without a
+// state there is nothing of ours: links and cgroups with our names then belong to
+// a cluster with another cache folder.
 func tearDown(s settings) error {
+	if _, err := os.Stat(s.statePath()); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	st, err := loadState(s)
 	if err != nil {
 		return err
@@ -94,11 +99,8 @@ func pidNamespace(pid int) string {
 	return ns
 }
 
-// removeRun deletes the state folder: only if it is one, and never through a mount.
+// removeRun deletes the state folder, and never anything through a mount.
 func removeRun(s settings) error {
-	if _, err := os.Stat(s.statePath()); err != nil {
-		return nil
-	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return fmt.Errorf("mounts: %w", err)

@@ -85,6 +85,8 @@ func installPackages(ctx context.Context, missing []string) error {
 		// Another apt-get may be at work: wait for it instead of failing.
 		cmd := exec.CommandContext(ctx, apt, append([]string{"-q", "-o", "DPkg::Lock::Timeout=300"}, args...)...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		// dpkg must not be killed half way through a package.
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("apt-get %s: %w\n%s\ninstall these packages by hand: %s", args[0], err, lastLines(string(out), 10), list)
 		}

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // state is what an `up` tells later commands. It is written after every change,
@@ -69,20 +68,4 @@ func writeFile(path string, content []byte, mode fs.FileMode) error {
 		return fmt.Errorf("file: %w", err)
 	}
 	return os.Rename(path+".partial", path)
-}
-
-// lock keeps a second up or down out until unlock is called or this process ends.
-func lock(s settings) (unlock func(), err error) {
-	if err := os.MkdirAll(s.cache, 0o755); err != nil {
-		return nil, fmt.Errorf("cache folder: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(s.cache, "cluster.lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("another up or down is at work (%s is locked); wait until it has finished", f.Name())
-	}
-	return func() { f.Close() }, nil
 }

@@ -15,7 +15,7 @@ func up(ctx context.Context, s settings) error {
 	if err := checkSystem(); err != nil {
 		return err
 	}
-	unlock, err := lock(s)
+	unlock, err := lockCluster(s)
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,9 @@ binaries=()
 for name in "${!programs[@]}"; do
 	program=${programs[$name]}
 	[[ -d $program ]] || continue
-	# Paths of the build machine and the state of the repository must not change the hash.
-	CGO_ENABLED=0 "$GO" build -trimpath -buildvcs=false -ldflags "-s -w" -o "bin/${program##*/}" "./$program"
+	# The state of the repository must not change the hash. Without cgo, as in the
+	# cluster's build: the two share many compiled packages.
+	CGO_ENABLED=0 "$GO" build -buildvcs=false -ldflags "-s -w" -o "bin/${program##*/}" "./$program"
 	binaries+=("$name=bin/${program##*/}")
 done
 [[ ${#binaries[@]} -gt 0 ]] || { echo "images: there are no programs to build yet" >&2; exit 1; }
