@@ -4,9 +4,11 @@
 package quota
 
 import (
+	"slices"
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
@@ -131,8 +133,11 @@ func (h *Home) Publish(compiled *quotav1.Policy, targets []target.Workload, firs
 		h.policies[uid] = p
 	}
 	p.first = p.first || first
-	p.compiled, p.targets = compiled, targets
-	h.revision++
+	if !proto.Equal(p.compiled, compiled) || !slices.Equal(p.targets, targets) {
+		p.compiled, p.targets = compiled, targets
+		h.revision++
+		h.opts.Changed(p.key)
+	}
 	if h.leading {
 		h.openAccounts(p)
 	}

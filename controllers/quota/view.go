@@ -11,8 +11,8 @@ import (
 
 // View is what the pods of a policy enforce now.
 type View struct {
-	// Leading says whether this process knows: only the leader does.
-	Leading bool
+	// Leading says whether this process knows: only the leader does. Published says whether the policy has been published.
+	Leading, Published bool
 	// Pods are those that live, Bare those of them without the sidecar, Acked those that enforce the asked generation.
 	Pods, Acked int
 	Bare        []string
@@ -42,6 +42,7 @@ func (h *Home) View(uid types.UID, generation int64) View {
 	if p == nil {
 		return v
 	}
+	v.Published = true
 	smallest := map[string]uint64{}
 	for podUID, pod := range h.pods {
 		if !pod.covered(p) {

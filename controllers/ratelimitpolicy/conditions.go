@@ -31,6 +31,14 @@ func no(kind v1alpha1.ConditionType, reason v1alpha1.Reason, format string, args
 
 // verdicts decides the conditions of a policy from what the earlier phases found. It is a pure function.
 func verdicts(s *scope, excluded bool) []verdict {
+	if !s.view.Published && s.invalid == nil {
+		return []verdict{
+			accepted(s),
+			{v1alpha1.ConditionInjected, metav1.ConditionUnknown, v1alpha1.ReasonReconciling, "The pods have not been looked at yet."},
+			no(v1alpha1.ConditionProgrammed, v1alpha1.ReasonReconciling, "Generation %d has not been published to the pods yet.", s.policy.Generation),
+			{v1alpha1.ConditionQuotaHealthy, metav1.ConditionUnknown, v1alpha1.ReasonReconciling, "The pods have not been looked at yet."},
+		}
+	}
 	return []verdict{accepted(s), injected(s, excluded), programmed(s), quotaHealthy(s)}
 }
 
