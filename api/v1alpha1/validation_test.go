@@ -1,0 +1,179 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/headgate/headgate/api/v1alpha1"
+)
+
+// A real API server with the CRD: the messages below are what `kubectl apply` prints.
+func TestEveryKindOfBadPolicyIsRefusedWithWhatToWriteInstead(t *testing.T) {
+	c := apiServer(t)
+	const good = `
+targetRefs: [{kind: Deployment, name: checkout}]
+limits: [{name: all, rate: {requests: 100, per: 1s}}]`
+	limit := func(fields string) string {
+		return "targetRefs: [{kind: Deployment, name: checkout}]\nlimits: [{name: all, rate: {requests: 100, per: 1s}, " + fields + "}]"
+	}
+	rate := func(r string) string {
+		return "targetRefs: [{kind: Deployment, name: checkout}]\nlimits: [{name: all, rate: " + r + "}]"
+	}
+	target := func(ref string) string {
+		return "targetRefs: [" + ref + "]\nlimits: [{name: all, rate: {requests: 100, per: 1s}}]"
+	}
+	many := func(n int, format string) string {
+		s := make([]string, n)
+		for i := range s {
+			s[i] = fmt.Sprintf(format, i)
+		}
+		return strings.Join(s, ", ")
+	}
+	tests := map[string]struct {
+		spec string
+		want []string // each in the message; none = accepted
+	}{
+		"the smallest policy":  {spec: good},
+		"five per hour":        {spec: rate(`{requests: 5, per: 1h}`)},
+		"a period in parts":    {spec: rate(`{requests: 5, per: 1h30m}`)},
+		"a whole-year period":  {spec: rate(`{requests: 1, per: 8784h}`)},
+		"all of a limit":       {spec: limit(`burst: 200, scope: PerPod, strategy: EqualShare, key: [{header: X-API-Key}, {clientIP: {ipv4PrefixBits: 24}}], match: [{path: {value: /v1/}, methods: [GET], headers: [{name: X-T, value: a}]}]`)},
+		"every kind of target": {spec: target(`{kind: Deployment, name: a}, {kind: StatefulSet, name: a}, {kind: DaemonSet, name: a}, {kind: ReplicaSet, name: a, group: apps}`)},
+		"named ports":          {spec: good + "\ninjection: {mode: NamedPort, rollout: Manual, ports: [http, grpc]}"},
+
+		"no targets":                {spec: `limits: [{name: all, rate: {requests: 100, per: 1s}}]`, want: []string{"spec.targetRefs: Required value"}},
+		"an empty list of targets":  {spec: target(""), want: []string{"spec.targetRefs", "should have at least 1 items"}},
+		"too many targets":          {spec: target(many(17, "{kind: Deployment, name: a%d}")), want: []string{"spec.targetRefs: Too many", "at most 16"}},
+		"a target that is repeated": {spec: target(`{kind: Deployment, name: a}, {kind: Deployment, name: a}`), want: []string{"spec.targetRefs", "each target may be named once"}},
+		"a Service as target":       {spec: target(`{kind: Service, name: a}`), want: []string{"spec.targetRefs[0]", "kind must be Deployment, StatefulSet, DaemonSet or ReplicaSet"}},
+		"a target of another group": {spec: target(`{group: batch, kind: Deployment, name: a}`), want: []string{"spec.targetRefs[0]", "group must be apps"}},
+		"a target without a name":   {spec: target(`{kind: Deployment}`), want: []string{"spec.targetRefs[0].name: Required value"}},
+		"a target's bad name":       {spec: target(`{kind: Deployment, name: Check_Out}`), want: []string{"spec.targetRefs[0].name", "such as checkout"}},
+
+		"no limits":                      {spec: `targetRefs: [{kind: Deployment, name: a}]`, want: []string{"spec.limits: Required value"}},
+		"too many limits":                {spec: "targetRefs: [{kind: Deployment, name: a}]\nlimits: [" + many(33, "{name: a%d, rate: {requests: 1, per: 1s}}") + "]", want: []string{"spec.limits: Too many", "at most 32"}},
+		"two limits of one name":         {spec: "targetRefs: [{kind: Deployment, name: a}]\nlimits: [" + many(2, "{name: all, rate: {requests: 1%d, per: 1s}}") + "]", want: []string{"spec.limits[1]: Duplicate value", "all"}},
+		"a limit without a name":         {spec: "targetRefs: [{kind: Deployment, name: a}]\nlimits: [{rate: {requests: 1, per: 1s}}]", want: []string{"spec.limits[0].name: Required value"}},
+		"a limit with a bad name":        {spec: "targetRefs: [{kind: Deployment, name: a}]\nlimits: [{name: Per_Key, rate: {requests: 1, per: 1s}}]", want: []string{"spec.limits[0].name", "such as per-api-key"}},
+		"a limit without a rate":         {spec: "targetRefs: [{kind: Deployment, name: a}]\nlimits: [{name: all}]", want: []string{"spec.limits[0].rate: Required value"}},
+		"a rate without a period":        {spec: rate(`{requests: 5}`), want: []string{"spec.limits[0].rate.per: Required value"}},
+		"a rate without requests":        {spec: rate(`{per: 1s}`), want: []string{"spec.limits[0].rate.requests: Required value"}},
+		"a rate of zero":                 {spec: rate(`{requests: 0, per: 1s}`), want: []string{"spec.limits[0].rate.requests", "requests must be from 1 to 1000000000", "{requests: 5, per: 1h}"}},
+		"a negative rate":                {spec: rate(`{requests: -1, per: 1s}`), want: []string{"spec.limits[0].rate.requests", "from 1 to 1000000000"}},
+		"an absurd rate":                 {spec: rate(`{requests: 1000000001, per: 1s}`), want: []string{"spec.limits[0].rate.requests", "from 1 to 1000000000"}},
+		"a fraction of a request":        {spec: rate(`{requests: 0.5, per: 1s}`), want: []string{"spec.limits[0].rate.requests", "must be of type integer"}},
+		"a period of zero":               {spec: rate(`{requests: 1, per: 0s}`), want: []string{"spec.limits[0].rate.per", "at least 1ms and at most 8784h"}},
+		"a period that is too long":      {spec: rate(`{requests: 1, per: 9000h}`), want: []string{"spec.limits[0].rate.per", "at least 1ms and at most 8784h"}},
+		"a period in days":               {spec: rate(`{requests: 1, per: 1d}`), want: []string{"spec.limits[0].rate.per", "write 24h for a day"}},
+		"a period without a unit":        {spec: rate(`{requests: 1, per: "60"}`), want: []string{"spec.limits[0].rate.per", "such as 1s, 1m or 1h30m"}},
+		"a negative period":              {spec: rate(`{requests: 1, per: -1s}`), want: []string{"spec.limits[0].rate.per", "such as 1s"}},
+		"a burst of zero":                {spec: limit(`burst: 0`), want: []string{"spec.limits[0].burst", "burst must be from 1 to 1000000000", "leave it out"}},
+		"a negative burst":               {spec: limit(`burst: -5`), want: []string{"spec.limits[0].burst", "from 1 to"}},
+		"a strategy that is not there":   {spec: limit(`strategy: Adaptive`), want: []string{`spec.limits[0].strategy: Unsupported value: "Adaptive": supported values: "EqualShare"`}},
+		"a scope that is not there":      {spec: limit(`scope: Node`), want: []string{`spec.limits[0].scope: Unsupported value: "Node": supported values: "Total", "PerPod"`}},
+		"an empty key":                   {spec: limit(`key: []`), want: []string{"spec.limits[0].key", "at least 1 items"}},
+		"a key of nothing":               {spec: limit(`key: [{}]`), want: []string{"spec.limits[0].key[0]", "exactly one of header and clientIP", "{header: X-API-Key}"}},
+		"a key of two things in one":     {spec: limit(`key: [{header: A, clientIP: {}}]`), want: []string{"spec.limits[0].key[0]", "exactly one of header and clientIP"}},
+		"a key with the address twice":   {spec: limit(`key: [{clientIP: {}}, {clientIP: {}}]`), want: []string{"spec.limits[0].key", "clientIP may stand once"}},
+		"a key of too many parts":        {spec: limit(`key: [` + many(5, "{header: A%d}") + `]`), want: []string{"spec.limits[0].key: Too many", "at most 4"}},
+		"a header that cannot exist":     {spec: limit(`key: [{header: "X API Key"}]`), want: []string{"spec.limits[0].key[0].header", "such as X-API-Key"}},
+		"an IPv4 prefix that is too big": {spec: limit(`key: [{clientIP: {ipv4PrefixBits: 33}}]`), want: []string{"ipv4PrefixBits must be from 8 to 32"}},
+		"an IPv6 prefix of zero":         {spec: limit(`key: [{clientIP: {ipv6PrefixBits: 0}}]`), want: []string{"ipv6PrefixBits must be from 16 to 128"}},
+		"an empty match":                 {spec: limit(`match: [{}]`), want: []string{"spec.limits[0].match[0]", "to count every request leave match out"}},
+		"an empty list of matches":       {spec: limit(`match: []`), want: []string{"spec.limits[0].match", "at least 1 items"}},
+		"a relative path":                {spec: limit(`match: [{path: {value: v1}}]`), want: []string{"match[0].path.value", "such as /v1/"}},
+		"a path with a query":            {spec: limit(`match: [{path: {value: "/v1?x=1"}}]`), want: []string{"match[0].path.value", "leave out the query"}},
+		"a path that never matches":      {spec: limit(`match: [{path: {value: /a/../b}}]`), want: []string{"match[0].path.value", "it would never match"}},
+		"a path with an empty segment":   {spec: limit(`match: [{path: {value: /a//b}}]`), want: []string{"match[0].path.value", "it would never match"}},
+		"a path type that is not there":  {spec: limit(`match: [{path: {type: Regex, value: /a}}]`), want: []string{`Unsupported value: "Regex": supported values: "Exact", "PathPrefix"`}},
+		"a method in small letters":      {spec: limit(`match: [{methods: [get]}]`), want: []string{"match[0].methods", "such as GET or POST"}},
+		"a header match without a value": {spec: limit(`match: [{headers: [{name: X}]}]`), want: []string{"match[0].headers[0].value: Required value"}},
+		"a header match of a bad name":   {spec: limit(`match: [{headers: [{name: "a b", value: c}]}]`), want: []string{"match[0].headers[0].name", "such as X-Tenant"}},
+
+		"an injection mode that is not there": {spec: good + "\ninjection: {mode: Magic}", want: []string{`spec.injection.mode: Unsupported value: "Magic": supported values: "NamedPort", "None"`}},
+		"a rollout that is not there":         {spec: good + "\ninjection: {rollout: Never}", want: []string{`supported values: "Automatic", "Manual"`}},
+		"a port by number":                    {spec: good + "\ninjection: {ports: [\"8080\"]}", want: []string{"spec.injection.ports", "names of container ports, such as http"}},
+		"a field that does not exist":         {spec: limit(`brust: 5`), want: []string{`unknown field "spec.limits[0].brust"`}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := c.Create(t.Context(), policy(t, tc.spec), client.FieldValidation("Strict"), client.DryRunAll)
+			if len(tc.want) == 0 {
+				if err != nil {
+					t.Fatalf("refused: %v", err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("the message lacks %q:\n%v", w, err)
+				}
+			}
+		})
+	}
+}
+
+// policy is unstructured, so that a test can write what the Go types cannot.
+func policy(t *testing.T, spec string) client.Object {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "RateLimitPolicy",
+		"metadata": map[string]any{"generateName": "test-", "namespace": "default"},
+	}}
+	var s map[string]any
+	if err := yaml.Unmarshal([]byte(spec), &s); err != nil {
+		t.Fatal(err)
+	}
+	u.Object["spec"] = s
+	return u
+}
+
+func apiServer(t *testing.T) client.Client {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("KUBEBUILDER_ASSETS is not set: run `make test`, which sets it")
+		}
+		t.Skip("SKIPPED: no API server; run `make test`, or set KUBEBUILDER_ASSETS=$(go run ./hack/cluster assets)")
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crd/bases"}, ErrorIfCRDPathMissing: true}
+	cfg, err := env.Start()
+	if err != nil {
+		t.Fatalf("API server: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.List(context.Background(), &v1alpha1.RateLimitPolicyList{}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
