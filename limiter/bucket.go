@@ -7,8 +7,9 @@ package limiter
 // which it then takes. It is the committed bucket of RFC 2697 (CIR, CBS) and decides as the continuous-state leaky bucket of ITU-T I.371 and the
 // ATM Forum's GCRA(T, tau) do, counting in tokens instead of time so that rate and burst can change under way.
 //
-// In every window of length W it grants at most burst + rate*W, exactly: no rounding adds to it. Against the ideal bucket of real numbers it is
-// behind by at most two millionths of a token, and this does not add up over time.
+// In every window of length W it grants less than burst + rate*W + a millionth of a token, and it refuses nothing that the ideal bucket of real
+// numbers would grant with a millionth to spare. Neither adds up over time. Where the rate earns whole millionths in a nanosecond (multiples of 1000 per
+// second) it is exact.
 //
 // The state is one word, moved by compare-and-swap. A decision takes no lock, allocates nothing, and waits only for an All decision that is just
 // about to settle the same bucket. All methods may be called concurrently.

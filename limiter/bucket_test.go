@@ -127,3 +127,17 @@ func TestAnImpossibleBurstIsRefusedAtConstruction(t *testing.T) {
 		t.Errorf("a refused change left %v, %v", r, burst)
 	}
 }
+
+func TestAFullBurstPassesAtOnceAtAnyInstant(t *testing.T) {
+	// At most instants the count of earned tokens is not whole; the last of the burst must not be lost to that.
+	for _, rate := range []Rate{PerHour(5), PerSecond(7), PerSecond(10).Part(1, 3), PerSecond(3_000_000_000)} {
+		for at := Time(1); at < 1<<40; at = at*3 + 1 {
+			b := newBucket(t, 0, rate, 4*Token, Full)
+			for i := range 4 {
+				if !b.AllowAt(at, 1) {
+					t.Fatalf("%v at %d: request %d of a burst of 4 was refused", rate, at, i)
+				}
+			}
+		}
+	}
+}

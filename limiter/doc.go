@@ -17,10 +17,10 @@
 //
 // # The law
 //
-// In every window of length W a token bucket grants at most
+// In every window of length W a token bucket grants
 //
 //	burst + rate*W
 //
-// without any allowance for rounding, concurrency or reconfiguration, and it refuses nothing that the ideal bucket of real numbers would grant once the
-// latter has two millionths of a token more than asked for.
+// and never a millionth of a token more: concurrency and reconfiguration need no allowance, and rounding does not add up. It refuses nothing that the
+// ideal bucket of real numbers would grant with a millionth to spare.
 package limiter

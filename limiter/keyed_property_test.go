@@ -63,7 +63,7 @@ func checkKeyed(t *rapid.T, room bool) {
 		}
 	}
 	for _, g := range grants {
-		lawful(t, g)
+		lawful(t, g, 1)
 	}
 	if room && k.Strict() != 0 {
 		t.Fatalf("%d decisions were strict in a store with room", k.Strict())

@@ -12,7 +12,7 @@ import (
 // the queue has no room for them. It saves up nothing: after an idle time requests leave no faster. (Turner, "New directions in communications", 1986.)
 //
 // A request of cost n leaves when everything before it has left, and the next leaves n/rate later; so in every window of length W what leaves costs at
-// most rate*W and one request, where turns are told to the nanosecond. The queue keeps no list: who comes is told how long to wait.
+// most rate*W and one request, give or take a nanosecond and a millionth of a token. The queue keeps no list: who comes is told how long to wait.
 //
 // The state is one word, moved by compare-and-swap; see TokenBucket. All methods may be called concurrently.
 type LeakyBucket struct{ cell }
@@ -63,7 +63,7 @@ func (b *LeakyBucket) take(t Time, c uint64) (turn Turn, n *numbers, from, to ui
 			continue
 		}
 		turn := Turn{Decision: Decision{Limit: Tokens(n.room)}}
-		end, queued := l.spent, uint64(0)
+		end, queued := l.full, uint64(0)
 		if w > l.full {
 			end, queued = w, w-l.earned
 			turn.Wait = n.until(t, w)

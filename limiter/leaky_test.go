@@ -72,6 +72,7 @@ func TestWhatLeavesAQueueIsSpacedByTheRate(t *testing.T) {
 			}
 			next := at.Add(turn.Wait)
 			drained := new(big.Rat).Mul(r, rat(int64(next-leaves)+1)) // turns are rounded up to a nanosecond
+			drained.Add(drained, rat(1))
 			if !first && drained.Cmp(rat(int64(price(cost)))) < 0 {
 				t.Fatalf("a cost of %d left at %d and the next at %d, when only %s had drained", cost, leaves, next, drained.FloatString(3))
 			}

@@ -18,8 +18,8 @@ type ideal struct {
 	earned      *big.Rat
 	mark, floor *big.Rat
 
-	// slack is how far an implementation may be behind, in millionths: two for rounding, and for each reconfiguration one for the floor and
-	// what the rate earns in a nanosecond.
+	// slack is how far an implementation may be behind, in millionths: one for rounding, and for each reconfiguration what the new rate earns in a
+	// nanosecond.
 	slack *big.Rat
 }
 
@@ -34,7 +34,7 @@ func perNano(r Rate) *big.Rat {
 }
 
 func newIdeal(at Time, r Rate, burst, level Tokens) *ideal {
-	m := &ideal{at: at, rate: perNano(r), burst: rat(int64(burst)), earned: new(big.Rat), slack: rat(2)}
+	m := &ideal{at: at, rate: perNano(r), burst: rat(int64(burst)), earned: new(big.Rat), slack: rat(1)}
 	m.floor = rat(-int64(level))
 	if level >= burst {
 		m.floor = rat(-int64(MaxBurst)) // full: as if it had rested for ever
@@ -78,18 +78,17 @@ func (m *ideal) reconfigure(t Time, r Rate, burst Tokens, g Growth) {
 			keep = b
 		}
 		m.floor = greater(m.floor, new(big.Rat).Sub(m.earned, keep))
-		m.slack = new(big.Rat).Add(m.slack, rat(1))
 	}
 	m.rate, m.burst = perNano(r), b
 	m.slack = new(big.Rat).Add(m.slack, m.rate)
 }
 
-// agree fails the test unless a decision on a limiter is right by the ideal: never granted beyond it, never refused further behind it than the slack,
-// and never telling more than is there. It then records the decision.
+// agree fails the test unless a decision on a limiter is right by the ideal: never granted a millionth beyond it, never refused further behind it than
+// the slack, and never telling a millionth more than is there. It then records the decision.
 func (m *ideal) agree(t *rapid.T, at Time, cost uint64, d Decision) {
 	have, want := m.balance(at), rat(int64(price(cost)))
 	switch {
-	case d.Allowed && have.Cmp(want) < 0:
+	case d.Allowed && new(big.Rat).Add(have, rat(1)).Cmp(want) <= 0:
 		t.Fatalf("at %d granted %d with %s there", at, cost, have.FloatString(3))
 	case !d.Allowed && have.Cmp(new(big.Rat).Add(want, m.slack)) >= 0:
 		t.Fatalf("at %d refused %d with %s there, slack %s", at, cost, have.FloatString(3), m.slack.FloatString(3))
@@ -99,7 +98,7 @@ func (m *ideal) agree(t *rapid.T, at Time, cost uint64, d Decision) {
 		have = m.balance(at)
 	}
 	left := rat(int64(d.Remaining))
-	if left.Cmp(have) > 0 && left.Sign() > 0 {
+	if left.Sign() > 0 && left.Cmp(new(big.Rat).Add(have, rat(1))) >= 0 {
 		t.Fatalf("at %d told %v remaining with %s there", at, d.Remaining, have.FloatString(3))
 	}
 	if new(big.Rat).Add(left, m.slack).Cmp(have) < 0 {

@@ -13,7 +13,8 @@ import (
 //
 //	balance(t) = min(burst, earned(t) - mark)
 //
-// Taking a cost moves the mark up by it. The mark's word carries one more bit, held, while All owns it.
+// Taking a cost moves the mark up by it. The only rounding is that of earned, down to a millionth; it is computed from the instant since which the rate
+// is in force, so it does not add up. The mark's word carries one more bit, held, while All owns it.
 const (
 	held   uint64 = 1 << 63 // bit of a word: an All decision owns it; others wait, for nanoseconds
 	origin uint64 = 1 << 60 // earned starts here, so that a mark of a full bucket is never below 0
@@ -91,8 +92,7 @@ var frozen = &numbers{anchor: math.MinInt64, den: 1}
 // level is what numbers say at one instant.
 type level struct {
 	earned uint64 // rounded down
-	full   uint64 // the mark of a full bucket, rounded down: what an absent key's mark counts as
-	spent  uint64 // the mark of a full bucket, rounded up: what taking from a full bucket starts from
+	full   uint64 // the mark of a full bucket, and what an absent key's counts as
 }
 
 // at computes the level at t, exactly. It fails if t is past the horizon. An instant before the anchor counts as the anchor.
@@ -109,29 +109,17 @@ func (n *numbers) at(t Time) (level, bool) {
 	}
 	q, _ := bits.Mul64(d<<(n.pre&63), n.magic)
 	q >>= n.post & 63
-	rest := d*n.num - q*n.den
-	if rest >= n.den {
-		rest -= n.den
+	if d*n.num-q*n.den >= n.den {
 		q++
 	}
 	earned := n.base + q
-	full := max(earned-n.burst, n.floor)
-	spent := full
-	if rest|n.spare != 0 {
-		spent = max(earned-n.burst+1, n.floor)
-	}
-	return level{earned: earned, full: full, spent: spent}, true
+	return level{earned: earned, full: max(earned-n.burst, n.floor)}, true
 }
 
 // take returns the mark after taking c from a bucket with mark m, and whether it can be taken.
-//
-// A full bucket's mark counts from the fraction of a millionth above, never below: else the bucket would admit up to one millionth more than
-// burst + rate*W in some window. The bucket is thereby at most one millionth behind the ideal one, and never ahead.
 func (l level) take(m, c uint64) (uint64, bool) {
-	if m <= l.full {
-		return l.spent + c, l.full+c <= l.earned
-	}
-	return m + c, m+c <= l.earned
+	m = max(m, l.full) + c
+	return m, m <= l.earned
 }
 
 // balance is what a bucket with mark m can spend.

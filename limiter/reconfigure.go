@@ -51,7 +51,7 @@ func (n *numbers) next(t Time, r Rate, burst uint64, g Growth) *numbers {
 	m := *n
 	m.burst = burst
 	if burst < n.burst || burst > n.burst && g != AtOnce {
-		m.floor = max(n.floor, l.earned-min(n.burst, burst)+min(rest|n.spare, 1))
+		m.floor = max(n.floor, l.earned-min(n.burst, burst))
 	}
 	if r != n.rate {
 		m.setRate(r)
