@@ -49,6 +49,10 @@ generate-api: $(CONTROLLER_GEN)
 generate-manifests: $(CONTROLLER_GEN)
 	$(if $(wildcard controllers/),$(CONTROLLER_GEN) rbac:roleName=headgate-operator webhook paths=./controllers/... \
 		output:rbac:dir=config/rbac output:webhook:dir=config/webhook)
+	@# The chart templates what controller-gen wrote: one source for both.
+	@cp config/crd/bases/ratelimit.headgate.dev_ratelimitpolicies.yaml charts/headgate/files/crd.yaml
+	@cp config/rbac/role.yaml charts/headgate/files/role.yaml
+	@cp config/webhook/manifests.yaml charts/headgate/files/webhook.yaml
 
 .PHONY: generate-proto
 generate-proto: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) | protoc

@@ -73,7 +73,7 @@ type Rate struct {
 	// requests is how many requests are admitted per period.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 1000000000",message="requests must be from 1 to 1000000000; for less than one request per second write a longer period, such as {requests: 5, per: 1h}"
-	Requests int64 `json:"requests,omitempty"`
+	Requests int64 `json:"requests,omitempty"` //nolint:kubeapilinter // the rule refuses zero, and says what to write instead; a minimum would not
 
 	// per is the period, as a duration such as 1s, 1m or 1h: at least 1ms, at most 8784h (366 days).
 	// +required
@@ -90,7 +90,7 @@ type Rate struct {
 type Match struct {
 	// path matches the path of the request, without its query.
 	// +optional
-	Path *PathMatch `json:"path,omitempty"`
+	Path PathMatch `json:"path,omitzero"`
 
 	// methods holds when the request's method is one of the list.
 	// +optional

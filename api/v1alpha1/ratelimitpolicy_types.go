@@ -76,6 +76,7 @@ type TargetRef struct {
 	// group is the API group of the workload: apps.
 	// +optional
 	// +default="apps"
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
 
@@ -116,6 +117,8 @@ const (
 )
 
 // Injection says how the sidecar gets into pods.
+//
+// +kubebuilder:validation:MinProperties=1
 type Injection struct {
 	// mode says how traffic reaches the sidecar. NamedPort needs no privileges: the container port keeps its name and gets
 	// the sidecar's number, so Services that target the port by name reach the sidecar. None intercepts nothing.

@@ -6,6 +6,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RateLimitPolicyStatus is what the pods enforce.
+//
+// +kubebuilder:validation:MinProperties=1
 type RateLimitPolicyStatus struct {
 	// conditions are Accepted, Injected, Programmed and QuotaHealthy.
 	// +optional
@@ -54,7 +56,7 @@ type LimitStatus struct {
 	// firstFill is when the limit's buckets were filled, once in the life of this limit. The operator reads it back: it is the
 	// mark that keeps a limit from being filled again after a restart.
 	// +optional
-	FirstFill metav1.Time `json:"firstFill,omitzero"`
+	FirstFill *metav1.Time `json:"firstFill,omitempty"`
 
 	// account identifies the buckets of the limit. It changes when the limit's key changes, which makes it another limit.
 	// +optional
@@ -64,6 +66,8 @@ type LimitStatus struct {
 }
 
 // Summary holds the columns of kubectl get.
+//
+// +kubebuilder:validation:MinProperties=1
 type Summary struct {
 	// targets names the workloads.
 	// +optional

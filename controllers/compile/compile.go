@@ -99,7 +99,7 @@ func compileRate(r v1alpha1.Rate) (*quotav1.Rate, error) {
 
 func compileMatch(m *v1alpha1.Match) *quotav1.Match {
 	out := &quotav1.Match{Methods: slices.Sorted(slices.Values(m.Methods))}
-	if m.Path != nil {
+	if m.Path.Value != "" {
 		out.Path = &quotav1.PathMatch{Type: quotav1.PathMatch_PREFIX, Value: m.Path.Value}
 		if m.Path.Type == v1alpha1.PathExact {
 			out.Path.Type = quotav1.PathMatch_EXACT

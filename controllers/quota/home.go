@@ -216,14 +216,7 @@ func (h *Home) unheard(p *policy) []string {
 }
 
 func (pod *pod) covered(p *policy) bool {
-	for _, w := range p.targets {
-		for _, o := range pod.state.Owners {
-			if w == o {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.targets, func(w target.Workload) bool { return slices.Contains(pod.state.Owners, w) })
 }
 
 // covering calls f for each account that covers the pod.

@@ -125,7 +125,7 @@ func bypassing(services []corev1.Service) []string {
 
 // release frees the share of pods that a person has declared gone.
 func (r *Reconciler) release(_ context.Context, s *scope) error {
-	for _, name := range strings.Split(s.policy.Annotations[v1alpha1.AnnotationRelease], ",") {
+	for name := range strings.SplitSeq(s.policy.Annotations[v1alpha1.AnnotationRelease], ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			r.Mint.Release(types.NamespacedName{Namespace: s.policy.Namespace, Name: name})
 		}

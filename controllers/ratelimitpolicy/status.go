@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/api/v1alpha1"
 	v1alpha1ac "github.com/headgate/headgate/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/compile"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // maxMessage is the most that a condition's message may hold.
@@ -62,7 +62,7 @@ func status(s *scope, excluded bool) v1alpha1.RateLimitPolicyStatus {
 		out.Limits, out.Summary.Share = s.policy.Status.Limits, s.policy.Status.Summary.Share
 		return out
 	}
-	marked := map[string]metav1.Time{}
+	marked := map[string]*metav1.Time{}
 	for _, l := range s.policy.Status.Limits {
 		if l.Account != "" && !l.FirstFill.IsZero() {
 			marked[l.Account] = l.FirstFill
@@ -76,7 +76,7 @@ func status(s *scope, excluded bool) v1alpha1.RateLimitPolicyStatus {
 	return out
 }
 
-func limitStatus(s *scope, l *quotav1.Limit, marked map[string]metav1.Time) v1alpha1.LimitStatus {
+func limitStatus(s *scope, l *quotav1.Limit, marked map[string]*metav1.Time) v1alpha1.LimitStatus {
 	v := s.view.Limits[l.Id]
 	out := v1alpha1.LimitStatus{
 		Name: l.Name, Contract: cut(compile.Contract(l), 256), Pods: new(int32(v.N)), Account: l.Id, FirstFill: marked[l.Id],
@@ -88,7 +88,7 @@ func limitStatus(s *scope, l *quotav1.Limit, marked map[string]metav1.Time) v1al
 		out.Share = compile.Rate(l.Rate, v.Units, quotav1.Whole)
 	}
 	if out.FirstFill.IsZero() {
-		out.FirstFill = metav1.NewTime(s.now.Truncate(1e9))
+		out.FirstFill = new(metav1.NewTime(s.now.Truncate(1e9)))
 	}
 	return out
 }
@@ -132,7 +132,7 @@ func applyStatus(s v1alpha1.RateLimitPolicyStatus) *v1alpha1ac.RateLimitPolicySt
 			ac.WithAccount(l.Account)
 		}
 		if !l.FirstFill.IsZero() {
-			ac.WithFirstFill(l.FirstFill)
+			ac.WithFirstFill(*l.FirstFill)
 		}
 		out.WithLimits(ac)
 	}

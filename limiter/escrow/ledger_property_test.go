@@ -90,7 +90,7 @@ func TestPodsNeverActOnMoreThanTheWholeWhateverTheNetworkDoes(t *testing.T) {
 			return rapid.SampledFrom(w.pods).Draw(t, "pod")
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"start a pod": func(t *rapid.T) {
+			"start a pod": func(*rapid.T) {
 				if len(w.pods) < 12 {
 					p := &pod{id: fmt.Sprintf("p%02d", len(w.pods)), alive: true}
 					w.pods = append(w.pods, p)
@@ -136,7 +136,7 @@ func TestPodsNeverActOnMoreThanTheWholeWhateverTheNetworkDoes(t *testing.T) {
 			"drain or wake a pod": func(t *rapid.T) {
 				w.ledger.SetWant(pick(t).id, rapid.SampledFrom([]escrow.Want{escrow.WantNone, escrow.WantKeep, escrow.WantFull}).Draw(t, "want"))
 			},
-			"fail over to a new leader": func(t *rapid.T) {
+			"fail over to a new leader": func(*rapid.T) {
 				var alive []string
 				for _, p := range w.pods {
 					p.connected, p.inbox, p.acks = false, nil, nil
