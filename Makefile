@@ -38,7 +38,7 @@ API    := ./api/v1alpha1/...
 PROTOS := $(wildcard api/quota/v1/*.proto)
 
 .PHONY: generate
-generate: generate-api generate-manifests generate-proto ## Write deep copies, apply configurations, CRDs, RBAC, webhooks, protobuf.
+generate: generate-api generate-manifests generate-proto generate-config ## Write deep copies, apply configurations, CRDs, RBAC, webhooks, protobuf.
 
 .PHONY: generate-api
 generate-api: $(CONTROLLER_GEN)
@@ -53,6 +53,12 @@ generate-manifests: $(CONTROLLER_GEN)
 	@cp config/crd/bases/ratelimit.headgate.dev_ratelimitpolicies.yaml charts/headgate/files/crd.yaml
 	@cp config/rbac/role.yaml charts/headgate/files/role.yaml
 	@cp config/webhook/manifests.yaml charts/headgate/files/webhook.yaml
+
+.PHONY: generate-config
+generate-config: generate-manifests $(HELM)
+	@# config/manager is the chart, rendered with its defaults.
+	@$(HELM) template headgate charts/headgate --namespace headgate-system --set crds.enabled=false \
+		| grep -v '^# Source: ' >config/manager/headgate.yaml
 
 .PHONY: generate-proto
 generate-proto: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) | protoc
@@ -79,12 +85,20 @@ fmt: $(GOLANGCI_LINT) ## Format the Go code.
 
 ##@ Tests
 
-.PHONY: unit
-unit: ## Unit tests with the race detector; no cluster is needed.
-	$(GO) test -race ./...
-	CGO_ENABLED=0 $(GO) test -C hack/tools ./image
+.PHONY: test
+test: verify-generated lint chart unit e2e ## Everything: generated code, linters, chart, unit tests, end-to-end tests on a real cluster.
 
-# Tests that need a cluster go here: they take CLUSTER=local or CLUSTER=current.
+.PHONY: unit
+unit: ## Unit tests with the race detector, against a real API server where they need one.
+	KUBEBUILDER_ASSETS="$$($(GO) run ./hack/cluster assets)" $(GO) test -race ./...
+	cd hack/tools && $(GO) test ./image
+
+.PHONY: chart
+chart: $(HELM) $(KUSTOMIZE) ## Check that the chart and config/default render.
+	@$(HELM) lint --strict charts/headgate
+	@$(HELM) template headgate charts/headgate --set webhook.failurePolicy=Fail --set replicas=3 >/dev/null
+	@! $(HELM) template headgate charts/headgate --set replicas=0 >/dev/null 2>&1 || { echo "chart: replicas=0 was accepted" >&2; exit 1; }
+	@$(KUSTOMIZE) build config/default >/dev/null
 
 ##@ Images
 
