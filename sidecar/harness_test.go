@@ -69,17 +69,36 @@ func eventually(t testing.TB, what string, condition func() bool) {
 
 // pod is a running sidecar with its application and its operator.
 type pod struct {
-	t      testing.TB
-	app    net.Listener
-	leader *quotatest.Leader
-	port   int    // where clients connect
-	admin  string // host:port
-	local  string // host:port
-	record string // folder, or empty
+	t        testing.TB
+	leader   *quotatest.Leader
+	operator *quotatest.Server
+	port     int    // where clients connect
+	admin    string // host:port
+	local    string // host:port
+	record   string // folder, or empty
 
 	process *exec.Cmd
-	output  *bytes.Buffer
+	output  *output
 	ended   chan struct{} // closed when the process has ended
+}
+
+// output collects what a process prints.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+// logs is what the sidecar has logged so far.
+func (p *pod) logs() string {
+	p.output.mu.Lock()
+	defer p.output.mu.Unlock()
+	return p.output.text.String()
 }
 
 // podOptions change what startPod does.
@@ -106,11 +125,11 @@ func startPod(t testing.TB, app http.Handler, o podOptions) *pod {
 func startPodAt(t testing.TB, app net.Listener, o podOptions) *pod {
 	t.Helper()
 	authority := quotatest.NewAuthority(t)
-	p := &pod{t: t, app: app, leader: quotatest.NewLeader(1, 50), output: &bytes.Buffer{}, ended: make(chan struct{})}
+	p := &pod{t: t, leader: quotatest.NewLeader(1, 50), output: &output{}, ended: make(chan struct{})}
 	if !o.bare {
 		p.leader.Assign(snapshot("v1", o.limits...), shares(o.fill, o.limits...)...)
 	}
-	operator := authority.Serve(t, p.leader.Handle)
+	p.operator = authority.Serve(t, p.leader.Handle)
 	ca, token := authority.Files(t, "secret")
 	p.port = freePort(t)
 	p.admin = net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
@@ -123,7 +142,7 @@ func startPodAt(t testing.TB, app net.Listener, o podOptions) *pod {
 	}, o.flags...)...)
 	p.process.Env = []string{
 		fmt.Sprintf("%s=%d=%d", quotav1.EnvPorts, p.port, app.Addr().(*net.TCPAddr).Port),
-		quotav1.EnvOperator + "=" + operator.Address,
+		quotav1.EnvOperator + "=" + p.operator.Address,
 		quotav1.EnvPod + "=shop/checkout-1",
 		quotav1.EnvRecord + "=" + p.record,
 	}
@@ -139,7 +158,7 @@ func startPodAt(t testing.TB, app net.Listener, o podOptions) *pod {
 		_ = p.process.Process.Kill()
 		<-p.ended
 		if t.Failed() {
-			t.Logf("output of the sidecar:\n%s", p.output)
+			t.Logf("output of the sidecar:\n%s", p.logs())
 		}
 	})
 	if !o.bare {
@@ -295,4 +314,18 @@ func shares(fill bool, limits ...*quotav1.Limit) []*quotav1.Share {
 		out = append(out, s)
 	}
 	return out
+}
+
+// dial opens a connection of its own.
+func dial(t testing.TB, port int) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
 }

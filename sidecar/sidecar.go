@@ -83,21 +83,16 @@ func run(ctx context.Context, c *Config, log *slog.Logger) error {
 }
 
 // assemble makes all parts and opens all ports. It starts nothing.
-func assemble(c *Config, log *slog.Logger) (s *sidecar, err error) {
-	s = &sidecar{config: c, log: log, clock: limiter.Now}
-	defer func() {
-		if err != nil {
-			for _, l := range s.listeners {
-				_ = l.Close()
-			}
-		}
-	}()
+func assemble(c *Config, log *slog.Logger) (*sidecar, error) {
+	s := &sidecar{config: c, log: log, clock: limiter.Now}
 	incarnation := rand.Text()
 	options := admission.Options{Keys: c.Keys}
 	if c.Record != "" {
-		if s.writer, err = record.Create(c.Record, c.Pod, incarnation); err != nil {
+		writer, err := record.Create(c.Record, c.Pod, incarnation)
+		if err != nil {
 			return nil, err
 		}
+		s.writer = writer
 		options.Recorder = s.writer
 		// Records of all pods of a machine are compared, so their clock decides too.
 		s.clock = func() limiter.Time { return limiter.Time(record.Now()) }
@@ -122,7 +117,13 @@ func assemble(c *Config, log *slog.Logger) (s *sidecar, err error) {
 	})
 	s.public = admin.Server(s.admin.Public())
 	s.local = admin.Server(s.admin.Local())
-	return s, s.listen()
+	if err := s.listen(); err != nil {
+		for _, l := range s.listeners {
+			_ = l.Close()
+		}
+		return nil, err
+	}
+	return s, nil
 }
 
 // listen opens all ports: first the two of admin, then the proxies'.
