@@ -28,6 +28,9 @@ import (
 	"github.com/headgate/headgate/controllers/target"
 )
 
+// behind is how long the cache is given to show what this controller has just written.
+const behind = 100 * time.Millisecond
+
 // FieldOwner owns what this controller applies.
 const FieldOwner = client.FieldOwner("headgate-policy-controller")
 
@@ -139,7 +142,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	for _, phase := range []func(context.Context, *scope) error{
 		r.compile, r.resolve, r.release, r.prepareNamespace, r.observe, r.restart, r.writeStatus, r.publish,
 	} {
-		if err := phase(ctx, s); err != nil {
+		err := phase(ctx, s)
+		if apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: behind}, nil // the cache is behind: look again when it has caught up
+		}
+		if err != nil {
 			return reconcile.Result{}, err
 		}
 	}

@@ -1,0 +1,219 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ratelimitpolicy_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/controllers/quota"
+	"github.com/headgate/headgate/controllers/ratelimitpolicy"
+	"github.com/headgate/headgate/controllers/setup"
+)
+
+// world is a real API server with the reconciler and a leading home. No kubelet runs: pods are what the tests write.
+type world struct {
+	client.Client
+	t    *testing.T
+	home *quota.Home
+	n    atomic.Int32
+}
+
+func start(t *testing.T) *world {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("KUBEBUILDER_ASSETS is not set: run `make test`, which sets it")
+		}
+		t.Skip("SKIPPED: no API server; run `make test`, or set KUBEBUILDER_ASSETS=$(go run ./hack/cluster assets)")
+	}
+	ctrl.SetLogger(zap.New(zap.WriteTo(t.Output())))
+	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crd/bases"}, ErrorIfCRDPathMissing: true, Scheme: setup.Scheme()}
+	cfg, err := env.Start()
+	if err != nil {
+		t.Fatalf("API server: %v", err)
+	}
+	mgr, err := ctrl.NewManager(cfg, manager.Options{Scheme: setup.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := client.New(cfg, client.Options{Scheme: setup.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{Client: live, t: t}
+	changed := make(chan event.TypedGenericEvent[*v1alpha1.RateLimitPolicy], 1024)
+	w.home = quota.NewHome(quota.Options{
+		Now: quota.Boottime, LeaseValid: func() bool { return true },
+		Changed: func(key types.NamespacedName) {
+			p := &v1alpha1.RateLimitPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+			changed <- event.TypedGenericEvent[*v1alpha1.RateLimitPolicy]{Object: p}
+		},
+	})
+	w.home.Lead(1)
+	r := &ratelimitpolicy.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mint: w.home, Recorder: mgr.GetEventRecorder("test"),
+		CA: func() []byte { return []byte("a certificate") }, Changed: changed,
+		Settings: ratelimitpolicy.Settings{Namespace: "headgate-system", Webhook: "headgate-operator", WebhookName: setup.WebhookName, CAConfigMap: "headgate-ca"},
+	}
+	if err := r.SetupWithManager(mgr); err != nil {
+		t.Fatal(err)
+	}
+	if err := mgr.Add(&quota.Observer{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Home: w.home}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		t.Fatal("cache does not sync")
+	}
+	w.must(w.Create(ctx, webhook()))
+	return w
+}
+
+func webhook() *admissionregistrationv1.MutatingWebhookConfiguration {
+	return &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "headgate-operator"},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: setup.WebhookName, AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy: new(admissionregistrationv1.Ignore),
+			ClientConfig:  admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Name: "x", Namespace: "y"}},
+		}},
+	}
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// namespace makes a namespace of the test's own.
+func (w *world) namespace(t *testing.T) string {
+	w.t = t
+	name := fmt.Sprintf("test-%d", w.n.Add(1))
+	w.must(w.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	return name
+}
+
+func (w *world) deployment(namespace, name string, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}}, Spec: podSpec()},
+		},
+	}
+	for _, f := range change {
+		f(d)
+	}
+	w.must(w.Create(context.Background(), d))
+	return d
+}
+
+func podSpec() corev1.PodSpec {
+	return corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "app", Image: "app", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
+	}}}
+}
+
+// pod writes a pod of the deployment, through a ReplicaSet, as the controllers and a kubelet would.
+func (w *world) pod(d *appsv1.Deployment, change ...func(*corev1.Pod)) *corev1.Pod {
+	rs := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: d.Name + "-", Namespace: d.Namespace,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
+		Spec: appsv1.ReplicaSetSpec{Selector: d.Spec.Selector, Template: d.Spec.Template},
+	}
+	w.must(w.Create(context.Background(), rs))
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: rs.Name + "-", Namespace: d.Namespace, Labels: d.Spec.Template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}},
+		Spec: podSpec(),
+	}
+	p.Spec.NodeName = "node1"
+	for _, f := range change {
+		f(p)
+	}
+	w.must(w.Create(context.Background(), p))
+	return p
+}
+
+func (w *world) policy(namespace string, change ...func(*v1alpha1.RateLimitPolicy)) *v1alpha1.RateLimitPolicy {
+	p := &v1alpha1.RateLimitPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: namespace},
+		Spec: v1alpha1.RateLimitPolicySpec{
+			TargetRefs: []v1alpha1.TargetRef{{Kind: "Deployment", Name: "checkout"}},
+			Limits:     []v1alpha1.Limit{{Name: "all", Rate: v1alpha1.Rate{Requests: 100, Per: "1s"}}},
+		},
+	}
+	for _, f := range change {
+		f(p)
+	}
+	w.must(w.Create(context.Background(), p))
+	return p
+}
+
+// eventually polls until f returns nothing to complain of, and fails with the last complaint.
+func (w *world) eventually(f func() string) {
+	w.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		complaint := f()
+		if complaint == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatal(complaint)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// wantCondition waits for a condition of the policy.
+func (w *world) wantCondition(p *v1alpha1.RateLimitPolicy, kind v1alpha1.ConditionType, reason v1alpha1.Reason) metav1.Condition {
+	w.t.Helper()
+	var c *metav1.Condition
+	w.eventually(func() string {
+		if err := w.Get(context.Background(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err.Error()
+		}
+		c = meta.FindStatusCondition(p.Status.Conditions, string(kind))
+		if c == nil || c.Reason != string(reason) || c.ObservedGeneration != p.Generation {
+			return fmt.Sprintf("condition %s is %+v, want reason %s for generation %d", kind, c, reason, p.Generation)
+		}
+		return ""
+	})
+	return *c
+}
