@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap/zapcore"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +48,7 @@ func start(t *testing.T) *world {
 		}
 		t.Skip("SKIPPED: no API server; run `make test`, or set KUBEBUILDER_ASSETS=$(go run ./hack/cluster assets)")
 	}
-	ctrl.SetLogger(zap.New(zap.WriteTo(t.Output())))
+	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr), zap.Level(zapcore.ErrorLevel)))
 	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crd/bases"}, ErrorIfCRDPathMissing: true, Scheme: setup.Scheme()}
 	cfg, err := env.Start()
 	if err != nil {
