@@ -116,9 +116,9 @@ func (c *Charge) current() *numbers {
 func (c *Charge) own(t Time, before charges) outcome {
 	c.entry = entry{}
 	c.nums = c.current()
-	l, ok := c.nums.at(t)
+	l, ok := c.nums.from(t)
 	if !ok {
-		return busy // look rebases
+		return busy // look shifts the marks back
 	}
 	c.level = l
 	word, print := (*atomic.Uint64)(nil), (*atomic.Uint64)(nil)

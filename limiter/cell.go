@@ -18,9 +18,17 @@ type cell struct {
 
 // load returns the numbers in force and what they say at t.
 func (c *cell) load(t Time) (*numbers, level) {
+	n := c.nums.Load()
+	if l, ok := n.at(t); ok {
+		return n, l
+	}
+	return c.loadSlow(t)
+}
+
+func (c *cell) loadSlow(t Time) (*numbers, level) {
 	for {
 		n := c.nums.Load()
-		if l, ok := n.at(t); ok {
+		if l, ok := n.from(t); ok {
 			return n, l
 		}
 		c.mu.Lock()
@@ -52,7 +60,7 @@ func (c *cell) change(t Time, next func(*numbers) *numbers) {
 // rebaseLocked shifts the mark back if t is past the horizon. It owns the word meanwhile. The caller holds mu.
 func (c *cell) rebaseLocked(t Time) {
 	n := c.nums.Load()
-	if _, ok := n.at(t); ok {
+	if _, ok := n.from(t); ok {
 		return
 	}
 	for try := 0; ; try++ {

@@ -94,12 +94,7 @@ func (k *Keyed) TakeHashAt(t Time, hash, cost uint64) Decision {
 func (k *Keyed) take(t Time, hash, c uint64) (*numbers, level, uint64, bool) {
 	p := k.place(hash)
 	for try := 0; ; try++ {
-		n := k.nums.Load()
-		l, ok := n.at(t)
-		if !ok {
-			k.rebase(t)
-			continue
-		}
+		n, l := k.load(t)
 		g, i := k.find(p)
 		if g == nil {
 			e, out := k.enter(n, l, p, c, nil)
@@ -157,12 +152,7 @@ func (k *Keyed) PeekHashAt(t Time, hash, cost uint64) Decision {
 // look returns the mark of a key's bucket.
 func (k *Keyed) look(t Time, p place) (*numbers, level, uint64) {
 	for {
-		n := k.nums.Load()
-		l, ok := n.at(t)
-		if !ok {
-			k.rebase(t)
-			continue
-		}
+		n, l := k.load(t)
 		m := uint64(0)
 		g, i := k.find(p)
 		if g == nil {

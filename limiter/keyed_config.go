@@ -39,10 +39,7 @@ const sampled = 512
 
 // LenAt returns about how many keys have a bucket that is not full at t: exactly in a store for up to 7,000 keys, else scaled up from a sample of some thousand slots.
 func (k *Keyed) LenAt(t Time) int {
-	l, ok := k.nums.Load().at(t)
-	if !ok {
-		return 0
-	}
+	_, l := k.load(t)
 	step := max(len(k.groups)/sampled, 1)
 	looked, used := 0, 0
 	for i := 0; i < len(k.groups); i += step {
@@ -56,10 +53,21 @@ func (k *Keyed) LenAt(t Time) int {
 	return int(int64(used) * int64(len(k.groups)) / int64(looked))
 }
 
-func (k *Keyed) rebase(t Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.rebaseLocked(t)
+// load returns the numbers in force and what they say at t.
+func (k *Keyed) load(t Time) (*numbers, level) {
+	for {
+		n := k.nums.Load()
+		l, ok := n.at(t)
+		if !ok {
+			l, ok = n.from(t)
+		}
+		if ok {
+			return n, l
+		}
+		k.mu.Lock()
+		k.rebaseLocked(t)
+		k.mu.Unlock()
+	}
 }
 
 // rebaseLocked shifts all marks back if t is past the horizon. The caller holds mu.
@@ -68,7 +76,7 @@ func (k *Keyed) rebase(t Time) {
 // that they have changed and undoes what it did. Slots come first and then what entering a slot writes to, since entering owns a slot meanwhile.
 func (k *Keyed) rebaseLocked(t Time) {
 	n := k.nums.Load()
-	if _, ok := n.at(t); ok {
+	if _, ok := n.from(t); ok {
 		return
 	}
 	k.nums.Store(frozen)

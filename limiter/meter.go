@@ -92,7 +92,7 @@ func (m *Meter) BalanceAt(t Time) (committed, excess Tokens) {
 
 // earnLocked gives the buckets what was earned up to t. The caller holds mu.
 func (m *Meter) earnLocked(t Time) {
-	l, ok := m.nums.at(t)
+	l, ok := m.nums.from(t)
 	if !ok {
 		n, shift := m.nums.rebased(t)
 		// What was earned before the shift fills both buckets, or else is still to be given.

@@ -37,7 +37,9 @@ type numbers struct {
 
 	rate   Rate
 	shifts uint64 // how often the marks have been shifted back
-	room   uint64 // of a LeakyBucket
+	room   uint64 // of a LeakyBucket, in millionths, or of a stripe, in tokens
+
+	generation uint32 // one more for each reconfiguration
 }
 
 // newNumbers returns the numbers of a full bucket that starts earning at t. The rate and burst must have been validated.
@@ -95,26 +97,23 @@ type level struct {
 	full   uint64 // the mark of a full bucket, and what an absent key's counts as
 }
 
-// at computes the level at t, exactly. It fails if t is past the horizon. An instant before the anchor counts as the anchor.
+// at computes the level at t, exactly. It fails if t is before the anchor or past the horizon.
 //
 // The quotient is estimated by one multiplication with magic. magic is less than one below num/den*2^s, relatively less than 2^-63, and the
 // quotient is below 2^62, so the estimate is the true quotient or one less; the remainder, below 2*den < 2^63, tells which in 64 bits.
 func (n *numbers) at(t Time) (level, bool) {
 	d := uint64(t) - uint64(n.anchor)
-	if d > n.horizon {
-		if t >= n.anchor {
-			return level{}, false
-		}
-		d = 0
-	}
 	q, _ := bits.Mul64(d<<(n.pre&63), n.magic)
 	q >>= n.post & 63
 	if d*n.num-q*n.den >= n.den {
 		q++
 	}
-	earned := n.base + q
-	return level{earned: earned, full: max(earned-n.burst, n.floor)}, true
+	q += n.base
+	return level{q, max(q-n.burst, n.floor)}, d <= n.horizon
 }
+
+// from is at for an instant that is not past the horizon: one before the anchor counts as the anchor.
+func (n *numbers) from(t Time) (level, bool) { return n.at(max(t, n.anchor)) }
 
 // take returns the mark after taking c from a bucket with mark m, and whether it can be taken.
 func (l level) take(m, c uint64) (uint64, bool) {

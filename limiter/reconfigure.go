@@ -49,6 +49,7 @@ func (n *numbers) next(t Time, r Rate, burst uint64, g Growth) *numbers {
 	l, _ := n.at(t)
 	_, rest := n.split(t)
 	m := *n
+	m.generation++
 	m.burst = burst
 	if burst < n.burst || burst > n.burst && g != AtOnce {
 		m.floor = max(n.floor, l.earned-min(n.burst, burst))
