@@ -34,6 +34,8 @@ var (
 		"Tokens that a limit without a key has left in this pod.", []string{labelPolicy, labelLimit}, nil)
 	keysDesc = prometheus.NewDesc("headgate_keys",
 		"Keys that a limit remembers in this pod.", []string{labelPolicy, labelLimit}, nil)
+	sharedDesc = prometheus.NewDesc("headgate_shared_key_decisions_total",
+		"Decisions on keys that found no memory of their own and were counted together, on the strict side.", []string{labelPolicy, labelLimit}, nil)
 	connectedDesc = prometheus.NewDesc("headgate_quota_connected",
 		"1 while the stream to the leading operator is alive.", nil, nil)
 	generationDesc = prometheus.NewDesc("headgate_snapshot_generation",
@@ -62,7 +64,7 @@ func (m *metrics) handler() http.Handler {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{requestsDesc, shareDesc, balanceDesc, keysDesc, connectedDesc, generationDesc} {
+	for _, d := range []*prometheus.Desc{requestsDesc, shareDesc, balanceDesc, keysDesc, sharedDesc, connectedDesc, generationDesc} {
 		ch <- d
 	}
 }
@@ -92,6 +94,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 			}
 			if l.Keys != nil {
 				gauge(keysDesc, float64(*l.Keys), policy, l.Name)
+				counter(sharedDesc, l.SharedKeys, policy, l.Name)
 			}
 		}
 	}

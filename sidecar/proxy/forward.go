@@ -50,6 +50,11 @@ func rewrite(r *httputil.ProxyRequest, port string) {
 	out.URL.RawQuery = r.In.URL.RawQuery
 	out.URL.ForceQuery = r.In.URL.ForceQuery
 	keepPath(out.URL, r.In)
+	if carriesRequests(out.Header.Get("Upgrade")) {
+		out.Header.Del("Upgrade")
+		out.Header.Del("Connection")
+		out.Header.Del("Http2-Settings")
+	}
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if values, ok := r.In.Header[name]; ok {
 			out.Header[name] = values
@@ -59,6 +64,20 @@ func rewrite(r *httputil.ProxyRequest, port string) {
 		chain := append(append([]string(nil), r.In.Header["X-Forwarded-For"]...), peer)
 		out.Header["X-Forwarded-For"] = []string{strings.Join(chain, ", ")}
 	}
+}
+
+// carriesRequests reports whether a connection that is upgraded to a protocol would bring further requests that nobody
+// decides: HTTP/2 without TLS, other versions of HTTP, TLS. Servers may ignore an Upgrade, and so it is dropped: the request
+// is served as it is. A client that wants HTTP/2 begins with it.
+func carriesRequests(upgrade string) bool {
+	for protocol := range strings.SplitSeq(strings.ToLower(upgrade), ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(protocol), "/")
+		switch name {
+		case "h2c", "h2", "http", "tls":
+			return true
+		}
+	}
+	return false
 }
 
 // keepPath has the path forwarded as sent. net/url encodes anew a path that holds bytes which should have been encoded

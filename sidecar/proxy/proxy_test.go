@@ -363,6 +363,18 @@ func TestUpgradedConnectionsAreRelayed(t *testing.T) {
 	}
 }
 
+// The application would serve any number of requests on such a connection, and nobody would decide them.
+func TestAnUpgradeToHTTP2IsNotPassedOn(t *testing.T) {
+	var asked atomic.Pointer[http.Request]
+	g := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked.Store(r) }))
+	for _, protocol := range []string{"h2c", "websocket, H2C", "HTTP/2.0", "TLS/1.2"} {
+		answer := raw(t, g.address, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: "+protocol+"\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n")
+		if h := asked.Load().Header; !strings.HasPrefix(answer, "HTTP/1.1 200") || h["Upgrade"] != nil || h["Http2-Settings"] != nil {
+			t.Errorf("%s: the application saw %v and the client %q", protocol, h, answer)
+		}
+	}
+}
+
 func TestAnUpgradeIsDeniedBeforeIt(t *testing.T) {
 	g := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the application was asked") }))
 	g.engine.answer.Store(&admission.Decision{})
