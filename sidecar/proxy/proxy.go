@@ -1,11 +1,8 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"strconv"
@@ -46,17 +43,8 @@ type Proxy struct {
 	closed bool
 }
 
-const (
-	// headPatience bounds how long a request's head may take (slowloris).
-	headPatience = 10 * time.Second
-	// maxHead bounds a request's head; Envoy allows 60 KiB.
-	maxHead = 64 << 10
-	// clientIdle is longer than load balancers keep idle connections (600 s on Google's), so that they close first and
-	// no request meets a closing connection.
-	clientIdle = 620 * time.Second
-	// endPoll is how often the end of the last request is looked for.
-	endPoll = 10 * time.Millisecond
-)
+// poll is how often the end of something is looked for that nobody announces.
+const poll = 10 * time.Millisecond
 
 // New returns a proxy that accepts connections of the listener, which must yield *net.TCPConn, once Serve runs.
 func New(listener net.Listener, o Options) *Proxy {
@@ -85,7 +73,7 @@ func (p *Proxy) Serve() error {
 		}
 		if err != nil {
 			if temporary(err) {
-				time.Sleep(endPoll) // no file descriptors: those that end will free some
+				time.Sleep(poll) // no file descriptors: those that end will free some
 				continue
 			}
 			return fmt.Errorf("accepting on %v: %w", p.listener.Addr(), err)
@@ -128,77 +116,6 @@ func (p *Proxy) hand(tcp *net.TCPConn) {
 	}
 }
 
-// Drain makes every answer from now on ask the client to go elsewhere. Connections are still accepted and served: the
-// endpoints that lead here disappear only slowly.
-func (p *Proxy) Drain() {
-	if p.draining.Swap(true) {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return
-	}
-	// Shutdown is the only way to have net/http send GOAWAY on connections without a request. It ends the server, so that
-	// another one takes the connections to come. HTTP/1.1 has no such message: there, Shutdown would cut idle connections
-	// under requests that are on their way.
-	old := p.h2
-	p.h2, p.h2old = p.newServer(true), old
-	p.h2.start()
-	go func() { _ = old.http.Shutdown(context.Background()) }()
-}
-
-// Shutdown stops accepting and waits for the requests in flight until the context ends; then it cuts them.
-func (p *Proxy) Shutdown(ctx context.Context) error {
-	p.draining.Store(true)
-	_ = p.listener.Close()
-	p.mu.Lock()
-	p.closed = true
-	servers := []*server{p.h1, p.h2}
-	if p.h2old != nil {
-		servers = append(servers, p.h2old)
-	}
-	p.mu.Unlock()
-	var waiting sync.WaitGroup
-	for _, s := range servers {
-		waiting.Go(func() { _ = s.http.Shutdown(ctx) })
-	}
-	err := p.quiet(ctx)
-	waiting.Wait()
-	for _, s := range servers {
-		_ = s.http.Close()
-		s.wait()
-	}
-	p.hush()
-	p.h1app.CloseIdleConnections()
-	p.h2app.CloseIdleConnections()
-	return err
-}
-
-// quiet waits until no request is in flight. http.Server does not wait for upgraded connections.
-func (p *Proxy) quiet(ctx context.Context) error {
-	poll := time.NewTicker(endPoll)
-	defer poll.Stop()
-	for p.inflight.Load() > 0 {
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%d requests cut: %w", p.inflight.Load(), ctx.Err())
-		}
-	}
-	return nil
-}
-
-// hush closes the connections that have said nothing and waits for their goroutines.
-func (p *Proxy) hush() {
-	p.mu.Lock()
-	for conn := range p.silent {
-		_ = conn.Close()
-	}
-	p.mu.Unlock()
-	p.sniffing.Wait()
-}
-
 func (p *Proxy) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.inflight.Add(1)
@@ -217,45 +134,6 @@ func (p *Proxy) over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.closed
-}
-
-// server is an http.Server for one protocol, fed through a queue.
-type server struct {
-	http  *http.Server
-	queue *queue
-	ended chan struct{} // nil before start
-}
-
-func (p *Proxy) newServer(h2 bool) *server {
-	s := &server{queue: newQueue(p.listener.Addr())}
-	s.http = &http.Server{
-		Handler:           p.handler,
-		Protocols:         new(http.Protocols),
-		ReadHeaderTimeout: headPatience,
-		IdleTimeout:       clientIdle,
-		MaxHeaderBytes:    maxHead,
-		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong is not for our log
-	}
-	if h2 {
-		s.http.Protocols.SetUnencryptedHTTP2(true)
-	} else {
-		s.http.Protocols.SetHTTP1(true)
-	}
-	return s
-}
-
-func (s *server) start() {
-	s.ended = make(chan struct{})
-	go func() {
-		defer close(s.ended)
-		_ = s.http.Serve(s.queue) // always ErrServerClosed
-	}()
-}
-
-func (s *server) wait() {
-	if s.ended != nil {
-		<-s.ended
-	}
 }
 
 func temporary(err error) bool {
