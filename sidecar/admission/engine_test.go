@@ -258,3 +258,34 @@ func TestNoDecisionUsesAnOlderShareOnceApplyHasReturned(t *testing.T) {
 		t.Errorf("%d decisions were made by a share that was gone", late.Load())
 	}
 }
+
+// blocking is a Header that lets a test act in the middle of a decision.
+type blocking func()
+
+func (b blocking) Values(string) []string {
+	b()
+	return nil
+}
+
+func TestADecisionThatApplyOvertakesIsMadeAnew(t *testing.T) {
+	old := snapshot("v1", limit("old", 1, 10))
+	old.Policies[0].Limits[0].Matches = []*quotav1.Match{headers("x-a", "1"), {}} // looks at a header, and holds
+	for name, next := range map[string]*quotav1.Snapshot{
+		"the limit is another one":    snapshot("v2", limit("new", 1, 10)),
+		"a limit has come beside it":  snapshot("v2", old.Policies[0].Limits[0], limit("new", 1, 10)),
+		"the limit's share has gone":  old,
+		"there are no limits anymore": snapshot("v2"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(Options{})
+			apply(t, e, start, old, part("old", 1, 1))
+			var once sync.Once
+			r := request("/")
+			r.Header = blocking(func() { once.Do(func() { apply(t, e, start, next) }) })
+			d := e.Decide(r, start)
+			if want := len(next.Policies[0].Limits) == 0; d.Allowed != want {
+				t.Errorf("allowed = %v, want %v: Apply had returned before a token was taken", d.Allowed, want)
+			}
+		})
+	}
+}
