@@ -30,6 +30,12 @@ import (
 )
 
 func main() {
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run() error {
 	addr := flag.String("addr", ":8080", "address to serve")
 	delay := flag.Duration("delay", 0, "how long /healthz says that the app is not ready")
 	linger := flag.Duration("linger", 0, "how long to go on serving after SIGTERM")
@@ -51,8 +57,9 @@ func main() {
 	}()
 	log.Printf("serving on %s", *addr)
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-		log.Fatal(err)
+		return err
 	}
+	return nil
 }
 
 func handler(delay time.Duration) http.Handler {

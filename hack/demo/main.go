@@ -1,0 +1,60 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo shows one limit holding while pods come and go: it starts a cluster, installs the operator, applies a
+// policy, sends three times the limit, scales, kills a pod, and lets the oracle judge what every pod has recorded.
+//
+//	demo         the demo; it ends with exit code 1 when the promise was broken
+//	demo down    remove all that it made
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	p := newProgress(os.Stdout)
+	var err error
+	switch {
+	case len(args) == 0:
+		err = demo(ctx, p)
+	case len(args) == 1 && args[0] == "down":
+		err = down(ctx, p)
+	default:
+		fmt.Fprintln(os.Stderr, "usage: go run ./hack/demo [down]   (make demo, make demo-down)")
+		return 2
+	}
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintf(os.Stderr, "\ninterrupted: the load has ended. What was started is still there (the cluster, release headgate, namespace %s):\n"+
+			"`make demo` goes on from there, `make demo-down` removes it.\n", namespace)
+		return 130
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "\ndemo: FAILED:", err)
+		return 1
+	}
+	return 0
+}
+
+func demo(ctx context.Context, p *progress) error {
+	s, err := prepare(ctx, p)
+	if err != nil {
+		return err
+	}
+	seen, err := s.play(ctx, p)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	broken := errors.Join(err, s.judge(ctx, seen))
+	s.farewell()
+	return broken
+}

@@ -1,0 +1,78 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Release of the chart, and its namespace.
+const (
+	Release   = "headgate"
+	Namespace = "headgate-system"
+	// Operator names the operator's objects.
+	Operator = "headgate-operator"
+)
+
+// Chart installs the operator as a user would: by helm.
+type Chart struct {
+	Cluster    *Cluster
+	Repository string
+	Images     Images
+	// Records is the folder of the nodes in which every sidecar records what it decides; empty = none.
+	Records string
+	Timeout time.Duration
+}
+
+// Install installs or upgrades the chart, with two replicas, and waits until they are ready.
+func (c *Chart) Install(ctx context.Context) error {
+	pull := "IfNotPresent"
+	if c.Cluster.Local {
+		pull = "Never" // images are imported, and no registry is asked
+	}
+	return c.helm(ctx, "upgrade", "--install", Release, filepath.Join(c.Repository, "charts", "headgate"), "--create-namespace",
+		"--set", "replicas=2",
+		"--set", "image.repository="+c.Images.Registry+"/operator,image.tag="+c.Images.Tag+",image.pullPolicy="+pull,
+		"--set", "sidecar.image.repository="+c.Images.Registry+"/sidecar,sidecar.image.tag="+c.Images.Tag+",sidecar.image.pullPolicy="+pull,
+		"--set", "test.decisionRecords="+c.Records,
+		"--wait", "--timeout", c.timeout().String())
+}
+
+// Uninstall removes the release; nothing is done when there is none.
+func (c *Chart) Uninstall(ctx context.Context) error {
+	return c.helm(ctx, "uninstall", Release, "--ignore-not-found", "--wait", "--timeout", c.timeout().String())
+}
+
+func (c *Chart) timeout() time.Duration {
+	if c.Timeout == 0 {
+		return 2 * time.Minute
+	}
+	return c.Timeout
+}
+
+func (c *Chart) helm(ctx context.Context, args ...string) error {
+	helm := os.Getenv("HELM")
+	if helm == "" {
+		return errors.New("helm: HELM is not set; use the Makefile's targets")
+	}
+	args = append(args, "--namespace", Namespace)
+	if c.Cluster.Kubeconfig != "" {
+		args = append(args, "--kubeconfig", c.Cluster.Kubeconfig)
+	}
+	cmd := exec.CommandContext(ctx, helm, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("helm %s: %w: %s", args[0], err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
