@@ -100,6 +100,20 @@ chart: $(HELM) $(KUSTOMIZE) ## Check that the chart and config/default render.
 	@! $(HELM) template headgate charts/headgate --set replicas=0 >/dev/null 2>&1 || { echo "chart: replicas=0 was accepted" >&2; exit 1; }
 	@$(KUSTOMIZE) build config/default >/dev/null
 
+# These need a cluster: CLUSTER=local, which they start, or CLUSTER=current.
+
+.PHONY: e2e
+e2e: $(HELM) ## End-to-end tests on a real cluster; records and logs are kept in bin/e2e.
+	@HELM=$(HELM) $(GO) test -tags e2e -count=1 -timeout 20m -parallel 4 -v ./test/e2e
+
+.PHONY: demo
+demo: ## Watch a limit hold while pods come and go: cluster, operator, app, load and verdict.
+	@HELM=$(HELM) $(GO) run ./hack/demo
+
+.PHONY: demo-down
+demo-down: ## Remove all that the demo made, the local cluster included.
+	@HELM=$(HELM) $(GO) run ./hack/demo down
+
 ##@ Images
 
 .PHONY: images
