@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package sidecar
 
 import (
@@ -100,7 +103,7 @@ func parsePorts(s string) ([]PortPair, error) {
 	}
 	var pairs []PortPair
 	seen := map[int]bool{}
-	for _, word := range strings.Split(s, ",") {
+	for word := range strings.SplitSeq(s, ",") {
 		left, right, ok := strings.Cut(strings.TrimSpace(word), "=")
 		listener, err1 := strconv.ParseUint(left, 10, 16)
 		app, err2 := strconv.ParseUint(right, 10, 16)

@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package sidecar_test
 
 import (
@@ -108,7 +111,7 @@ func TestChecksDecideLikeTheProxy(t *testing.T) {
 	if status, d := check(ask); status != http.StatusOK || !d.Allowed || d.Tightest.Remaining < 1 || d.Tightest.Limit != "checkout/each" {
 		t.Errorf("%d, %+v", status, d)
 	}
-	r, err := http.NewRequest("GET", p.url("/"), nil)
+	r, err := http.NewRequest(http.MethodGet, p.url("/"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +137,7 @@ func TestMetricsCountAndHoldNoKeys(t *testing.T) {
 	p := startPod(t, echo(), podOptions{limits: []*quotav1.Limit{perHour("each", 1, 1, header("x-api-key")), perHour("all", 360, 10)}, fill: true,
 		flags: []string{"--keys", "1000"}}) // few enough to be counted, not estimated
 	for range 2 {
-		r, err := http.NewRequest("GET", p.url("/"), nil)
+		r, err := http.NewRequest(http.MethodGet, p.url("/"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +317,7 @@ func TestRecordsOfAKilledProcessSurvive(t *testing.T) {
 	before := record.Now()
 	want := map[bool]int{}
 	for range 5 {
-		r, err := http.NewRequest("GET", p.url("/"), nil)
+		r, err := http.NewRequest(http.MethodGet, p.url("/"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

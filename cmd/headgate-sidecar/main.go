@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Command headgate-sidecar enforces a pod's share of its rate limits. See headgate-sidecar --help.
 package main
 

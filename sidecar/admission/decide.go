@@ -1,6 +1,13 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package admission
 
-import "github.com/headgate/headgate/limiter"
+import (
+	"slices"
+
+	"github.com/headgate/headgate/limiter"
+)
 
 // few is how many limits may match a request before a decision allocates.
 const few = 8
@@ -91,17 +98,8 @@ func count(matches []match, d *Decision) {
 
 func (e *Engine) record(matches []match, r *Request, d *Decision, now limiter.Time) {
 	for _, m := range matches {
-		if d.Allowed || d.denies(m.limit) {
+		if d.Allowed || slices.Contains(d.Denied, m.limit) {
 			e.options.Recorder.Decision(int64(now), m.limit.id, stableHash(m.limit.key, r), cost, d.Allowed)
 		}
 	}
-}
-
-func (d *Decision) denies(l *Limit) bool {
-	for _, denied := range d.Denied {
-		if denied == l {
-			return true
-		}
-	}
-	return false
 }

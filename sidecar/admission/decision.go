@@ -1,6 +1,10 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package admission
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate/limiter"
@@ -57,7 +61,7 @@ func (d *Decision) note(l *Limit, answer limiter.Decision) {
 		if d.Denied == nil {
 			d.Denied = l.alone
 		} else {
-			d.Denied = append(d.Denied[:len(d.Denied):len(d.Denied)], l)
+			d.Denied = append(slices.Clip(d.Denied), l) // alone stays as it is
 		}
 	}
 }

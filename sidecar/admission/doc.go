@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package admission decides whether a request may pass: it matches the request's head against the limits of the
 // snapshot in force and takes from the bucket of every matching limit, or from none.
 //

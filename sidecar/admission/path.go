@@ -1,6 +1,12 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package admission
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // paths holds the readings of one path. Applications differ in how they read a path, and a client may choose the
 // spelling; a limit applies when any reading matches, so that none of them steps around it:
@@ -123,7 +129,7 @@ func clean(path string) string {
 		switch segment {
 		case "", ".":
 		case "..":
-			out = out[:max(0, lastSlash(out))]
+			out = out[:max(0, bytes.LastIndexByte(out, '/'))]
 		default:
 			out = append(append(out, '/'), segment...)
 		}
@@ -135,13 +141,4 @@ func clean(path string) string {
 		}
 		rest = after
 	}
-}
-
-func lastSlash(b []byte) int {
-	for i := len(b) - 1; i >= 0; i-- {
-		if b[i] == '/' {
-			return i
-		}
-	}
-	return -1
 }

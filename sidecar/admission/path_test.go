@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package admission
 
 import (
@@ -46,7 +49,7 @@ func FuzzReadPath(f *testing.F) {
 			if !strings.HasPrefix(reading, "/") {
 				t.Fatalf("%q reads as %q", sent, reading)
 			}
-			for _, segment := range strings.Split(reading[1:], "/") {
+			for segment := range strings.SplitSeq(reading[1:], "/") {
 				if segment == "." || segment == ".." {
 					t.Fatalf("%q reads as %q", sent, reading)
 				}

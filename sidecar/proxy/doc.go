@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package proxy stands in front of one application port: it reads a request's head, has it decided, and passes the
 // bytes on to the application on loopback or answers the denial.
 //

@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package proxy
 
 import (
@@ -253,7 +256,7 @@ func TestNoRequestFailsWhenAProxyDrainsUnderLoad(t *testing.T) {
 						// says which requests were not looked at, and net/http sends no second, later GOAWAY.
 						sent = io.NopCloser(sent)
 					}
-					r, err := http.NewRequest("POST", "http://shop/", sent)
+					r, err := http.NewRequest(http.MethodPost, "http://shop/", sent)
 					if err != nil {
 						panic(err)
 					}

@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package proxy
 
 import (
@@ -7,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -149,17 +153,15 @@ func TestTheApplicationSeesTheRequestAsSent(t *testing.T) {
 	both(t, func(t *testing.T, h2 bool) {
 		var got atomic.Pointer[http.Request]
 		g := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got.Store(r) }))
-		r, err := http.NewRequest("PATCH", g.url("/a%2Fb//c/../d%7E?q=1;2&%zz"), strings.NewReader("body"))
+		r, err := http.NewRequest(http.MethodPatch, g.url("/a%2Fb//c/../d%7E?q=1;2&%zz"), strings.NewReader("body"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Host = "shop.example:8080"
-		for name, values := range map[string][]string{
+		maps.Copy(r.Header, http.Header{
 			"X-Api-Key": {"one", "two"}, "X-Forwarded-For": {"198.51.100.7"}, "X-Forwarded-Proto": {"https"},
 			"X-Forwarded-Host": {"outside"}, "Forwarded": {"for=198.51.100.7"}, "Accept-Encoding": {"br"}, "Te": {"trailers"},
-		} {
-			r.Header[name] = values
-		}
+		})
 		r.Header["User-Agent"] = nil
 		response, err := client(t, h2).Do(r)
 		if err != nil {
@@ -170,7 +172,7 @@ func TestTheApplicationSeesTheRequestAsSent(t *testing.T) {
 		if want := map[bool]int{false: 1, true: 2}[h2]; in.ProtoMajor != want {
 			t.Errorf("the application saw HTTP/%d, the client spoke HTTP/%d", in.ProtoMajor, want)
 		}
-		if in.Method != "PATCH" || in.RequestURI != "/a%2Fb//c/../d%7E?q=1;2&%zz" || in.Host != "shop.example:8080" {
+		if in.Method != http.MethodPatch || in.RequestURI != "/a%2Fb//c/../d%7E?q=1;2&%zz" || in.Host != "shop.example:8080" {
 			t.Errorf("the application saw %s %s of %s", in.Method, in.RequestURI, in.Host)
 		}
 		for name, want := range map[string]string{
@@ -181,7 +183,7 @@ func TestTheApplicationSeesTheRequestAsSent(t *testing.T) {
 				t.Errorf("the application saw %s: %q, want %q", name, got, want)
 			}
 		}
-		if asked := g.engine.asked.Load(); asked.Path != "/a%2Fb//c/../d%7E" || asked.Host != r.Host || asked.Peer.String() != "127.0.0.1" || asked.Method != "PATCH" {
+		if asked := g.engine.asked.Load(); asked.Path != "/a%2Fb//c/../d%7E" || asked.Host != r.Host || asked.Peer.String() != "127.0.0.1" || asked.Method != http.MethodPatch {
 			t.Errorf("decided by %+v", asked)
 		}
 	})
@@ -241,7 +243,7 @@ func TestStreamsFlowBothWaysAtOnce(t *testing.T) {
 		}
 	}))
 	out, in := io.Pipe()
-	r, err := http.NewRequest("POST", g.url("/"), out)
+	r, err := http.NewRequest(http.MethodPost, g.url("/"), out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +294,7 @@ func TestInformationalAnswersArePassedOn(t *testing.T) {
 	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
 		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { hints.Add(int64(code)); return nil },
 	})
-	r, err := http.NewRequestWithContext(ctx, "GET", g.url("/"), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url("/"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package quota is the sidecar's end of the stream to the operator: what to enforce comes in, what is in force goes out.
 //
 // [machine] decides what to send, from messages and times that it is given; [Client] does the input and output around it:

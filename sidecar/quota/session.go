@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package quota
 
 import (
@@ -80,8 +83,7 @@ func (c *Client) converse(ctx context.Context, cancel context.CancelCauseFunc, a
 			if m.welcomed {
 				c.welcomed(address)
 			}
-			var refused *refusal
-			if errors.As(err, &refused) {
+			if refused, ok := errors.AsType[*refusal](err); ok {
 				c.options.Log.Error("Assignment refused, the last good one stays in force", "error", refused.err)
 				continue
 			}

@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package record keeps what a sidecar decided, for tests of the guarantee: test/oracle replays the records of all pods,
 // killed ones included, and checks every interval against the limit.
 //

@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package respond writes the answer to a request that a limit denied, in the form that the client understands: HTTP with
 // a problem document, or gRPC with a status.
 //

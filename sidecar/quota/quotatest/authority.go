@@ -1,3 +1,6 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package quotatest serves the operator's end of the quota stream in a test's own process: real gRPC over TLS, with the
 // behaviour that the test writes.
 package quotatest
