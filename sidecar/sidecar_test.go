@@ -415,6 +415,23 @@ func TestWrongCallsSayWhatToDo(t *testing.T) {
 	}
 }
 
+func TestClientsOfBothAddressFamiliesAreServed(t *testing.T) {
+	probe, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Skip("no IPv6 here")
+	}
+	_ = probe.Close()
+	p := startPod(t, echo(), podOptions{limits: []*quotav1.Limit{perHour("each", 1, 1, &quotav1.KeyPart{
+		Part: &quotav1.KeyPart_ClientIp{ClientIp: &quotav1.ClientIP{}}})}, fill: true})
+	for _, host := range []string{"127.0.0.1", "[::1]"} {
+		for i, want := range []int{http.StatusOK, http.StatusTooManyRequests} {
+			if r, _ := get(t, client(t), fmt.Sprintf("http://%s:%d/", host, p.port)); r.StatusCode != want {
+				t.Errorf("request %d over %s got %d, want %d", i, host, r.StatusCode, want)
+			}
+		}
+	}
+}
+
 func TestKeepAliveConnectionsAreKept(t *testing.T) {
 	p := startPod(t, echo(), podOptions{})
 	conn := dial(t, p.port)

@@ -11,7 +11,8 @@
 //
 // A limit applies to a request when one of its matches holds, or when it has none. Paths are compared by whole segments
 // and in every reading that an application may give to the bytes as sent (see paths), so that a limit cannot be stepped
-// around by spelling a path differently; what is forwarded stays as sent. A request that lacks a header named in a
+// around by spelling a path differently; what is forwarded stays as sent. Letters keep their case, as in Gateway API: an
+// application that serves /V1 as /v1 needs a match for it. A request that lacks a header named in a
 // limit's key is not matched by that limit. Where a header comes in several lines, a match holds when any of them has
 // the wanted value, and a key takes the first.
 package admission

@@ -69,10 +69,10 @@ func compileMatch(m *quotav1.Match) (matcher, error) {
 	return out, nil
 }
 
-// readWanted reads a policy's path. One that names parameters or an encoded slash means them: "/a%2Fb" is not "/a/b".
+// readWanted reads a policy's path. One that names bytes that are read in different ways means them: "/a%2Fb" is not "/a/b".
 func readWanted(value string) paths {
 	want := readPath(value)
-	if strings.Contains(value, ";") || strings.Contains(strings.ToUpper(value), "%2F") {
+	if strings.ContainsAny(value, `;#\`) || strings.Contains(strings.ToUpper(value), "%2F") {
 		want.loose = want.strict
 	}
 	return want

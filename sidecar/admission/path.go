@@ -13,7 +13,8 @@ import (
 //
 //   - sent: the bytes as they are, for applications that compare prefixes without normalising;
 //   - strict: RFC 3986 normal form: unreserved characters decoded, dot segments and doubled slashes removed;
-//   - loose: everything decoded (also %2F), parameters after ';' dropped, then the same.
+//   - loose: everything decoded (also %2F), backslashes read as slashes, parameters after ';' and all after '#' dropped,
+//     then the same.
 //
 // The three are one string for nearly every path that is sent; only the others cost an allocation.
 type paths struct {
@@ -30,11 +31,16 @@ func readPath(sent string) paths {
 	p := paths{sent: sent}
 	p.strict = clean(decode(sent, unreserved))
 	p.loose = p.strict
-	if strings.ContainsAny(sent, "%;") {
-		p.loose = clean(dropParameters(decode(sent, anyByte)))
+	if strings.ContainsAny(sent, special) {
+		loose, _, _ := strings.Cut(sent, "#")
+		loose = strings.ReplaceAll(decode(loose, anyByte), `\`, "/")
+		p.loose = clean(dropParameters(loose))
 	}
 	return p
 }
+
+// special are the bytes that applications read in different ways.
+const special = `%;#\`
 
 // plain reports whether all readings of a path are the path itself. It errs towards false.
 func plain(path string) bool {
@@ -45,7 +51,7 @@ func plain(path string) bool {
 	for i := 0; i < len(path); i++ {
 		c := path[i]
 		switch {
-		case c == '%' || c == ';':
+		case c == '%' || c == ';' || c == '#' || c == '\\':
 			return false
 		case previous == '/' && (c == '/' || c == '.'):
 			return false

@@ -25,6 +25,8 @@ func TestReadPathNormalises(t *testing.T) {
 		"a cut encoding stays":                      {"/a%2", "/a%2", "/a%2"},
 		"a wrong encoding stays":                    {"/a%zz", "/a%zz", "/a%zz"},
 		"parameters go in one reading":              {"/v1;x=1/y;z", "/v1;x=1/y;z", "/v1/y"},
+		"backslashes are slashes in one reading":    {`/v1\x%5cy`, `/v1\x%5Cy`, "/v1/x/y"},
+		"a fragment is cut in one reading":          {"/v1#x", "/v1#x", "/v1"},
 		"encoded climbing is seen":                  {"/a%2F..%2Fv1/x", "/a%2F..%2Fv1/x", "/v1/x"},
 		"a path of another form gets a slash":       {"*", "/*", "/*"},
 		"dots inside of a segment stay":             {"/a..b/.hidden", "/a..b/.hidden", "/a..b/.hidden"},

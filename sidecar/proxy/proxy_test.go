@@ -515,6 +515,14 @@ func TestHostileHeadsAreRefused(t *testing.T) {
 	}
 }
 
+func TestOptionsOfTheWholeServerReachTheApplication(t *testing.T) {
+	g := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	answer := raw(t, g.address, "OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+	if asked := g.engine.asked.Load(); asked == nil || asked.Path != "*" || !strings.HasPrefix(answer, "HTTP/1.1 200") {
+		t.Errorf("decided by %+v, answered %q", asked, answer)
+	}
+}
+
 func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	g := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
 	c := dial(t, g.address)

@@ -35,7 +35,9 @@ func (p *Proxy) newServer(h2 bool) *server {
 		ReadHeaderTimeout: headPatience,
 		IdleTimeout:       clientIdle,
 		MaxHeaderBytes:    maxHead,
-		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong is not for our log
+		// OPTIONS * is the application's to answer, and ours to decide, as any other request.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     log.New(io.Discard, "", 0), // what clients do wrong is not for our log
 	}
 	if h2 {
 		s.http.Protocols.SetUnencryptedHTTP2(true)

@@ -50,8 +50,6 @@ func newTransport(app dialer) *http.Transport {
 		IdleConnTimeout:        appIdle,
 		ExpectContinueTimeout:  expectPatience,
 		MaxResponseHeaderBytes: 1 << 20,
-		WriteBufferSize:        16 << 10,
-		ReadBufferSize:         16 << 10,
 	}
 }
 
