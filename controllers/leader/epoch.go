@@ -11,6 +11,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,9 +29,11 @@ type Epochs struct {
 	// Address is where this replica serves quota.
 	Address string
 
-	mu   sync.Mutex
-	read time.Time
-	last Leader
+	mu      sync.Mutex
+	read    time.Time
+	last    Leader
+	renewed metav1.MicroTime // as last read
+	fresh   time.Time        // when renewed was first read
 }
 
 // Leader is what the Lease says.
@@ -83,11 +86,23 @@ func (e *Epochs) Current(ctx context.Context) (Leader, error) {
 	if err != nil {
 		return Leader{}, err
 	}
-	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-		l.Address = "" // nobody leads
+	if !e.alive(&lease, time.Now()) {
+		l.Address = ""
 	}
 	e.read, e.last = time.Now(), l
 	return l, nil
+}
+
+// alive reports whether somebody holds the lease and still renews it, as far as this replica has seen. The time in the lease
+// is another machine's: only its change counts.
+func (e *Epochs) alive(lease *coordinationv1.Lease, now time.Time) bool {
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil {
+		return false
+	}
+	if !lease.Spec.RenewTime.Equal(&e.renewed) {
+		e.renewed, e.fresh = *lease.Spec.RenewTime, now
+	}
+	return now.Sub(e.fresh) < RenewDeadline
 }
 
 func leaderOf(lease *coordinationv1.Lease) (Leader, error) {

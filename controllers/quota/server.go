@@ -28,6 +28,8 @@ const (
 	maxMessageBytes = 256 << 10
 	// helloPatience is how long a stream may take to say who it is.
 	helloPatience = 10 * time.Second
+	// interregnum is how long a stream is held while nobody leads. The sidecar waits for ten seconds.
+	interregnum = 5 * time.Second
 	// messagesPerSecond bounds what one stream may cost.
 	messagesPerSecond = 200
 )
@@ -96,9 +98,12 @@ func (s *Server) Connect(stream grpc.BidiStreamingServer[quotav1.SidecarMessage,
 		refused.WithLabelValues("hello").Inc()
 		return err
 	}
-	epoch, leading := s.Home.Leading()
-	if !leading {
-		return s.redirect(stream)
+	epoch, redirect, err := s.lead(ctx)
+	if err != nil {
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	if redirect != nil {
+		return stream.Send(&quotav1.OperatorMessage{Message: &quotav1.OperatorMessage_Redirect{Redirect: redirect}})
 	}
 	if hello.Epoch > epoch {
 		s.Log.Info("Raising the epoch: a pod has seen a higher one", "pod", id.Namespace+"/"+id.Pod, "seen", hello.Epoch, "epoch", epoch)
@@ -186,15 +191,29 @@ func (s *Server) handle(id Identity, ses *session, m *quotav1.SidecarMessage) (d
 	return false // a message of a newer version is ignored
 }
 
-// redirect tells a sidecar who leads.
-func (s *Server) redirect(stream quotav1.Quota_ConnectServer) error {
-	address, epoch, err := s.Elector.Leader(stream.Context())
-	if err != nil {
-		return status.Error(codes.Unavailable, err.Error())
+// lead finds out who leads: this replica, under the epoch returned, or another. Where nobody does the stream is held for a
+// while: after a fail-over the sidecars are then here already when this replica takes over.
+func (s *Server) lead(ctx context.Context) (epoch uint64, redirect *quotav1.Redirect, err error) {
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	late := time.NewTimer(interregnum)
+	defer late.Stop()
+	for {
+		if epoch, ok := s.Home.Leading(); ok {
+			return epoch, nil, nil
+		}
+		address, epoch, err := s.Elector.Leader(ctx)
+		if err != nil || address != "" {
+			return 0, &quotav1.Redirect{LeaderAddress: address, Epoch: epoch}, err
+		}
+		select {
+		case <-again.C:
+		case <-late.C:
+			return 0, &quotav1.Redirect{Epoch: epoch}, nil
+		case <-ctx.Done():
+			return 0, nil, ctx.Err()
+		}
 	}
-	return stream.Send(&quotav1.OperatorMessage{Message: &quotav1.OperatorMessage_Redirect{
-		Redirect: &quotav1.Redirect{LeaderAddress: address, Epoch: epoch},
-	}})
 }
 
 type received struct {

@@ -48,7 +48,7 @@ type operator struct {
 
 // fixedElector says who leads, as the test has decided.
 type fixedElector struct {
-	address string
+	address string // set before streams are opened
 	epoch   uint64
 	home    *Home
 	raised  atomic.Uint64
@@ -233,7 +233,18 @@ func TestStreams(t *testing.T) {
 			t.Fatalf("got %v, %v", m, err)
 		}
 	})
-	o.home.Lead(5)
+	run("a stream is held while nobody leads, and served when this replica takes over", func(t *testing.T) {
+		o.elector.address = ""
+		s := o.dial(o.token(quotav1.TokenAudience, o.pod("patient")))
+		if err := s.Send(hello(0)); err != nil {
+			t.Fatal(err)
+		}
+		o.home.Lead(5)
+		m, err := s.Recv()
+		if err != nil || m.GetWelcome().GetEpoch() != 5 {
+			t.Fatalf("got %v, %v, want Welcome of epoch 5", m, err)
+		}
+	})
 	run("no token is refused", refused(func() string { return "" }))
 	run("a token that the API server has not made is refused", refused(func() string { return "eyJhbGciOiJub25lIn0.e30." }))
 	run("a pod's ordinary token is refused: whoever steals it must not speak for the pod", refused(func() string { return o.token("", o.pod("ordinary")) }))
