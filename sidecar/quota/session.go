@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,8 +18,12 @@ import (
 )
 
 const (
-	// connectTimeout bounds dialling and the TLS handshake; the leader that a replica names may be gone.
-	connectTimeout = 3 * time.Second
+	// dialTimeout bounds the TCP handshake: the leader that a replica names may be a pod that is gone, whose address answers
+	// nothing. It leaves time for one packet to be lost.
+	dialTimeout = 1500 * time.Millisecond
+	// connectTimeout bounds dialling, the TLS handshake and the stream's begin; an operator that all pods come back to at
+	// once may take a while for it.
+	connectTimeout = 5 * time.Second
 	// sendTimeout bounds one message: an end that does not read is an end that is lost.
 	sendTimeout = 5 * time.Second
 	// maxMessage bounds what the operator may send: some ten thousand limits.
@@ -144,6 +149,9 @@ func (c *Client) dial(address string) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(credentials.NewTLS(config)),
 		grpc.WithPerRPCCredentials(bearer(token)),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
+		}),
 		grpc.WithNoProxy(), // an HTTPS_PROXY of the pod is not meant for the operator
 		grpc.WithDisableServiceConfig(),
 	)
