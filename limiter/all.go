@@ -5,11 +5,11 @@ package limiter
 
 import "sync/atomic"
 
-// Charge is one part of an All decision: a cost on a TokenBucket or on a key of a Keyed store. A slice of charges can be reused for the next
-// decision by overwriting its elements; it must not be used by two decisions at once.
+// Charge is one part of an All decision: a cost on a TokenBucket or on a key of a Keyed store. A slice of charges can
+// be reused for the next decision by overwriting its elements; it must not be used by two decisions at once.
 type Charge struct {
-	// Decision is set by AllAt. Allowed tells whether this limiter would have granted its cost, also if another one refused and so nothing
-	// was taken.
+	// Decision is set by AllAt. Allowed tells whether this limiter would have granted its cost, also if another one
+	// refused and so nothing was taken.
 	Decision Decision
 
 	bucket *TokenBucket
@@ -37,16 +37,17 @@ type charges []Charge
 // All is AllAt(Now(), parts).
 func All(parts []Charge) Decision { return AllAt(Now(), parts) }
 
-// AllAt takes all the costs at t, or none of them, in one atomic step: no other decision ever sees some of them taken, and a refusal leaves every
-// bucket exactly as it was. The same limiter or key may appear more than once.
+// AllAt takes all the costs at t, or none of them, in one atomic step: no other decision ever sees some of them taken,
+// and a refusal leaves every bucket exactly as it was. The same limiter or key may appear more than once.
 //
-// Remaining and Limit are those of the part with the least remaining; RetryAfter is the longest of the parts that refused, which is when all costs
-// would be granted if nobody else took anything. Without parts the answer is Allowed.
+// Remaining and Limit are those of the part with the least remaining; RetryAfter is the longest of the parts that
+// refused, which is when all costs would be granted if nobody else took anything. Without parts the answer is Allowed.
 //
-// A refusal only reads. To grant, each bucket's word is owned in turn (one bit of the word, held for some tens of nanoseconds), judged and changed; when
-// all are owned and no numbers have been replaced since they were loaded, the decision is made, and the words are let go with the costs taken.
-// If a cost turns out not to be there, they are let go as they were: nobody can have touched them, so nothing is ever refunded that could be
-// refunded wrongly. Who meets a word of another All decision lets its own words go before waiting for it, so none waits for another in a circle.
+// A refusal only reads. To grant, each bucket's word is owned in turn (one bit of the word, held for some tens of
+// nanoseconds), judged and changed; when all are owned and no numbers have been replaced since they were loaded, the
+// decision is made, and the words are let go with the costs taken. If a cost turns out not to be there, they are let go
+// as they were: nobody can have touched them, so nothing is ever refunded that could be refunded wrongly. Who meets a
+// word of another All decision lets its own words go before waiting for it, so none waits for another in a circle.
 func AllAt(t Time, parts []Charge) Decision {
 	all := charges(parts)
 	for try := 0; ; try++ {
@@ -90,7 +91,8 @@ func (all charges) look(t Time) bool {
 	return ok
 }
 
-// own owns the words of all parts, with the costs taken. If it cannot, it returns the index of the part that stopped it; those before it are owned.
+// own owns the words of all parts, with the costs taken. If it cannot, it returns the index of the part that stopped
+// it; those before it are owned.
 func (all charges) own(t Time) (int, outcome) {
 	for i := range all {
 		if out := all[i].own(t, all[:i]); out != ready {

@@ -3,25 +3,27 @@
 
 package limiter
 
-// TokenBucket is a token bucket: it holds up to a burst of tokens, earns them at a rate, and grants a request if it holds the request's cost,
-// which it then takes. It is the committed bucket of RFC 2697 (CIR, CBS) and decides as the continuous-state leaky bucket of ITU-T I.371 and the
-// ATM Forum's GCRA(T, tau) do, counting in tokens instead of time so that rate and burst can change under way.
+// TokenBucket is a token bucket: it holds up to a burst of tokens, earns them at a rate, and grants a request if it
+// holds the request's cost, which it then takes. It is the committed bucket of RFC 2697 (CIR, CBS) and decides as the
+// continuous-state leaky bucket of ITU-T I.371 and the ATM Forum's GCRA(T, tau) do, counting in tokens instead of time
+// so that rate and burst can change under way.
 //
-// In every window of length W it grants less than burst + rate*W + a millionth of a token, and it refuses nothing that the ideal bucket of real
-// numbers would grant with a millionth to spare. Neither adds up over time. Where the rate earns whole millionths in a nanosecond (multiples of 1000 per
-// second) it is exact.
+// In every window of length W it grants less than burst + rate*W + a millionth of a token, and it refuses nothing that
+// the ideal bucket of real numbers would grant with a millionth to spare. Neither adds up over time. Where the rate
+// earns whole millionths in a nanosecond (multiples of 1000 per second) it is exact.
 //
-// The state is one word, moved by compare-and-swap. A decision takes no lock, allocates nothing, and waits only for an All decision that is just
-// about to settle the same bucket. All methods may be called concurrently.
+// The state is one word, moved by compare-and-swap. A decision takes no lock, allocates nothing, and waits only for an
+// All decision that is just about to settle the same bucket. All methods may be called concurrently.
 type TokenBucket struct{ cell }
 
-// NewTokenBucket returns a full bucket that earns from now on. It fails with ErrBurst for a burst that is negative or above MaxBurst. A burst below
-// the cost of a request refuses it always.
+// NewTokenBucket returns a full bucket that earns from now on. It fails with ErrBurst for a burst that is negative or
+// above MaxBurst. A burst below the cost of a request refuses it always.
 func NewTokenBucket(r Rate, burst Tokens) (*TokenBucket, error) {
 	return NewTokenBucketAt(Now(), r, burst, Full)
 }
 
-// NewTokenBucketAt returns a bucket that holds the given level at t (Full, 0 for empty, or any amount; at most the burst) and earns from then on.
+// NewTokenBucketAt returns a bucket that holds the given level at t (Full, 0 for empty, or any amount; at most the
+// burst) and earns from then on.
 func NewTokenBucketAt(t Time, r Rate, burst, level Tokens) (*TokenBucket, error) {
 	if err := checkBurst(burst); err != nil {
 		return nil, err
@@ -53,11 +55,12 @@ func (b *TokenBucket) TakeAt(t Time, cost uint64) Decision {
 	return n.denied(t, l, m, c)
 }
 
-// take takes c if it can. It returns the mark afterwards, which is the mark found if it cannot, and what it was judged by.
+// take takes c if it can. It returns the mark afterwards, which is the mark found if it cannot, and what it was judged
+// by.
 //
-// No grant uses numbers that a reconfiguration has replaced: nums are loaded before the swap of the word and compared after it. If they are the same,
-// they were in force when the swap happened, for a pointer that is held here cannot come to mean other numbers. If not, the swap is undone and the
-// decision made anew.
+// No grant uses numbers that a reconfiguration has replaced: nums are loaded before the swap of the word and compared
+// after it. If they are the same, they were in force when the swap happened, for a pointer that is held here cannot
+// come to mean other numbers. If not, the swap is undone and the decision made anew.
 func (b *TokenBucket) take(t Time, c uint64) (*numbers, level, uint64, bool) {
 	for try := 0; ; try++ {
 		n, l := b.load(t)
@@ -102,11 +105,12 @@ func (b *TokenBucket) Reconfigure(r Rate, burst Tokens) error {
 	return b.ReconfigureAt(Now(), r, burst, AsEarned)
 }
 
-// ReconfigureAt puts a rate and a burst in force at t and mints nothing: what the bucket holds stays, clamped to the new burst; from t on it earns at the
-// new rate. What clamping takes is gone for good. See Growth for what a larger burst means. An instant before that of an earlier reconfiguration
-// counts as that one.
+// ReconfigureAt puts a rate and a burst in force at t and mints nothing: what the bucket holds stays, clamped to the
+// new burst; from t on it earns at the new rate. What clamping takes is gone for good. See Growth for what a larger
+// burst means. An instant before that of an earlier reconfiguration counts as that one.
 //
-// Once it has returned, no decision is made with the former numbers any more, in any goroutine. It fails with ErrBurst, changing nothing.
+// Once it has returned, no decision is made with the former numbers any more, in any goroutine. It fails with ErrBurst,
+// changing nothing.
 func (b *TokenBucket) ReconfigureAt(t Time, r Rate, burst Tokens, g Growth) error {
 	if err := checkBurst(burst); err != nil {
 		return err

@@ -18,7 +18,8 @@ type grant struct {
 	burst, earned *big.Rat
 }
 
-// lawful fails the test unless in every window less was granted than the burst at its start, what was earned in it, and a millionth for each bucket.
+// lawful fails the test unless in every window less was granted than the burst at its start, what was earned in it, and
+// a millionth for each bucket.
 func lawful(t *rapid.T, grants []grant, buckets int) {
 	for i, from := range grants {
 		sum := new(big.Rat)

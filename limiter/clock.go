@@ -9,13 +9,15 @@ import (
 	"time"
 )
 
-// FastNow reads the process's monotonic clock like Now, from the processor's cycle counter where that can be trusted: on amd64 under Linux, if the
-// processor counts at a constant rate in all states and the kernel itself keeps time by it. It costs a third of Now there; elsewhere, and for
-// the first hundredth of a second, it is Now. ClockSource tells which is in use.
+// FastNow reads the process's monotonic clock like Now, from the processor's cycle counter where that can be trusted:
+// on amd64 under Linux, if the processor counts at a constant rate in all states and the kernel itself keeps time by
+// it. It costs a third of Now there; elsewhere, and for the first hundredth of a second, it is Now. ClockSource tells
+// which is in use.
 //
-// The counter is measured against Now anew every tenth of a second, so the two agree to within some microseconds, or 50 while the kernel is slewing its
-// clock as fast as it may; by as much it may also step back. If the two ever run apart by more than a part in a thousand, as after a suspend or a move to
-// another machine, FastNow is Now from then on. In a testing/synctest bubble it does not follow the bubble's clock; Now does.
+// The counter is measured against Now anew every tenth of a second, so the two agree to within some microseconds, or 50
+// while the kernel is slewing its clock as fast as it may; by as much it may also step back. If the two ever run apart
+// by more than a part in a thousand, as after a suspend or a move to another machine, FastNow is Now from then on. In a
+// testing/synctest bubble it does not follow the bubble's clock; Now does.
 func FastNow() Time {
 	if c := cycles.Load(); c != nil {
 		if t, ok := c.at(readCycles()); ok {
@@ -52,8 +54,9 @@ func (c *counted) at(count uint64) (Time, bool) {
 	return c.time + Time(ns), d <= c.span
 }
 
-// next measures the counter between two instants, the first of which is c, and returns how to tell time from the second on. It fails if the counter
-// cannot be trusted: it stood still, is slower than a nanosecond, or does not run at the rate that it was measured to have before.
+// next measures the counter between two instants, the first of which is c, and returns how to tell time from the second
+// on. It fails if the counter cannot be trusted: it stood still, is slower than a nanosecond, or does not run at the
+// rate that it was measured to have before.
 func (c *counted) next(count uint64, t Time) (*counted, bool) {
 	d, ns := count-c.count, uint64(t-c.time)
 	if t <= c.time || ns >= d {

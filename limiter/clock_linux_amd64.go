@@ -18,8 +18,8 @@ func readCycles() uint64
 //go:noescape
 func invariantTSC() bool
 
-// trustCycles reports whether the counter may be used: it is invariant, and the kernel, which watches that it is the same on all processors, keeps time
-// by it.
+// trustCycles reports whether the counter may be used: it is invariant, and the kernel, which watches that it is the
+// same on all processors, keeps time by it.
 func trustCycles() bool {
 	if !invariantTSC() {
 		return false

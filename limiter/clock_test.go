@@ -67,8 +67,8 @@ func TestACounterThatDoesNotKeepTimeIsNotTrusted(t *testing.T) {
 }
 
 func TestTheFastClockNeverFallsBehindReadingsOfTheSlowOneByMuch(t *testing.T) {
-	// On any machine, with whatever it reads, and through its first measurements. The bound is far above its resolution; what it excludes is a clock
-	// with another origin or unit.
+	// On any machine, with whatever it reads, and through its first measurements. The bound is far above its
+	// resolution; what it excludes is a clock with another origin or unit.
 	for begin := Now(); Now() < begin.Add(30*time.Millisecond); {
 		before := Now()
 		fast := FastNow()

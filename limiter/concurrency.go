@@ -24,7 +24,8 @@ type waiter struct {
 	ready chan error // of one: how the waiting ended
 }
 
-// NewConcurrency returns a limiter that lets costs of up to limit be in flight. It fails with ErrWindow for a limit above MaxWindowLimit.
+// NewConcurrency returns a limiter that lets costs of up to limit be in flight. It fails with ErrWindow for a limit
+// above MaxWindowLimit.
 func NewConcurrency(limit uint64) (*Concurrency, error) {
 	if err := checkWindow(limit, 1); err != nil {
 		return nil, err
@@ -32,8 +33,8 @@ func NewConcurrency(limit uint64) (*Concurrency, error) {
 	return &Concurrency{limit: limit}, nil
 }
 
-// Acquire takes cost if it is free and nobody waits for it. Remaining is what is free then. RetryAfter is Never if cost is above the limit; else it is 0
-// also for a refusal, as nobody knows when something is released.
+// Acquire takes cost if it is free and nobody waits for it. Remaining is what is free then. RetryAfter is Never if cost
+// is above the limit; else it is 0 also for a refusal, as nobody knows when something is released.
 func (c *Concurrency) Acquire(cost uint64) Decision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +51,8 @@ func (c *Concurrency) Acquire(cost uint64) Decision {
 	return d
 }
 
-// Release gives back a cost that was acquired, exactly once. Giving back more than is in flight leaves nothing in flight.
+// Release gives back a cost that was acquired, exactly once. Giving back more than is in flight leaves nothing in
+// flight.
 func (c *Concurrency) Release(cost uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,8 +60,9 @@ func (c *Concurrency) Release(cost uint64) {
 	c.wakeLocked()
 }
 
-// Wait acquires cost, waiting until it is free. Who came first is served first, so a large cost is not starved by small ones. It fails with ErrLimit if cost
-// is above the limit, and with the context's error if that ends first; nothing is acquired then.
+// Wait acquires cost, waiting until it is free. Who came first is served first, so a large cost is not starved by small
+// ones. It fails with ErrLimit if cost is above the limit, and with the context's error if that ends first; nothing is
+// acquired then.
 func (c *Concurrency) Wait(ctx context.Context, cost uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -101,8 +104,9 @@ func (c *Concurrency) InFlight() uint64 {
 	return c.held
 }
 
-// SetLimit changes the limit. What is in flight stays, also if it is more than the new limit: nothing is acquired until enough was released. A waiter whose
-// cost is above the new limit fails with ErrLimit when its turn comes. It fails with ErrWindow, changing nothing.
+// SetLimit changes the limit. What is in flight stays, also if it is more than the new limit: nothing is acquired until
+// enough was released. A waiter whose cost is above the new limit fails with ErrLimit when its turn comes. It fails
+// with ErrWindow, changing nothing.
 func (c *Concurrency) SetLimit(limit uint64) error {
 	if err := checkWindow(limit, 1); err != nil {
 		return err

@@ -25,7 +25,8 @@ func together(n int, f func(worker int)) {
 }
 
 func TestWhatAllTakesUnderConcurrencyIsTakenFromEveryPartAndNothingElseIs(t *testing.T) {
-	// Nothing is earned, so at the end each bucket lacks exactly what was granted, whatever was refused and undone in between.
+	// Nothing is earned, so at the end each bucket lacks exactly what was granted, whatever was refused and undone in
+	// between.
 	const keys, workers, rounds = 8, 4, 3000
 	global := newBucket(t, 0, Rate{}, 9000*Token, Full)
 	second := newBucket(t, 0, Rate{}, 7000*Token, Full)
@@ -75,8 +76,9 @@ func TestWhatAllTakesUnderConcurrencyIsTakenFromEveryPartAndNothingElseIs(t *tes
 }
 
 func TestNoGoroutineTakesByNumbersThatHaveBeenReplaced(t *testing.T) {
-	// A share is closed while others take from it. From the moment that closing it has returned nothing more may be taken, also by a decision that
-	// had begun before: its mark never rises again (it may fall, when such a decision undoes its swap), and accounts for all that was granted.
+	// A share is closed while others take from it. From the moment that closing it has returned nothing more may be
+	// taken, also by a decision that had begun before: its mark never rises again (it may fall, when such a decision
+	// undoes its swap), and accounts for all that was granted.
 	const burst = 300
 	for round := range 400 {
 		b := newBucket(t, 0, Rate{}, burst*Token, Full)
@@ -145,7 +147,8 @@ func settled(word *atomic.Uint64) uint64 {
 }
 
 func TestReconfiguringUnderLoadMintsNothing(t *testing.T) {
-	// The burst goes up and down and marks are shifted back all the time, while nothing is earned: what is granted in all is at most what there was.
+	// The burst goes up and down and marks are shifted back all the time, while nothing is earned: what is granted in
+	// all is at most what there was.
 	b := newBucket(t, 0, Rate{}, 5000*Token, Full)
 	k := newKeyed(t, 0, Rate{}, 500*Token, Full, 20)
 	var fromBucket atomic.Int64
@@ -185,7 +188,8 @@ func TestReconfiguringUnderLoadMintsNothing(t *testing.T) {
 }
 
 func TestNewKeysUnderConcurrencyGetOneBucketEach(t *testing.T) {
-	// Each key has one token for ever. More keys than slots, so that slots are moved and shared, and each key is asked for by all goroutines at once.
+	// Each key has one token for ever. More keys than slots, so that slots are moved and shared, and each key is asked
+	// for by all goroutines at once.
 	const keys = 4000
 	for _, size := range []int{keys, keys / 2} {
 		k := newKeyed(t, 0, Rate{}, Token, Full, size)
@@ -212,7 +216,8 @@ func TestNewKeysUnderConcurrencyGetOneBucketEach(t *testing.T) {
 }
 
 func TestMarksShiftedBackUnderLoadKeepTheLaw(t *testing.T) {
-	// At the highest rate the marks are shifted back every two seconds; each goroutine leaps on by a second. Whoever is late earns nothing.
+	// At the highest rate the marks are shifted back every two seconds; each goroutine leaps on by a second. Whoever is
+	// late earns nothing.
 	r, _ := NewRate(MaxRate, 1000*1000*1000)
 	b := newBucket(t, 0, r, 1000*Token, Full)
 	k := newKeyed(t, 0, r, 1000*Token, Full, 50)

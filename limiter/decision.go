@@ -13,7 +13,8 @@ var (
 	// ErrBurst is returned for a burst below zero or above MaxBurst.
 	ErrBurst = errors.New("limiter: burst out of range")
 
-	// ErrLimit is returned by Wait for a cost that the limiter can never grant: it is above the burst, or nothing is earned.
+	// ErrLimit is returned by Wait for a cost that the limiter can never grant: it is above the burst, or nothing is
+	// earned.
 	ErrLimit = errors.New("limiter: cost can never be granted")
 
 	// ErrFull is returned by Wait of a queue that has no room at the moment.
@@ -37,7 +38,8 @@ type Decision struct {
 	// Remaining is what is left to spend right after the decision, rounded down to a millionth of a token.
 	Remaining Tokens
 
-	// RetryAfter is how long until the same cost would be granted if nobody else took anything: 0 if it was allowed, Never if it cannot be.
+	// RetryAfter is how long until the same cost would be granted if nobody else took anything: 0 if it was allowed,
+	// Never if it cannot be.
 	RetryAfter time.Duration
 
 	// Limit is the most that can ever remain: the burst, or the limit of a window.

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// FixedWindow grants at most a limit in each window of fixed length: the clock's seconds, minutes, or whatever the length divides its time into. It is the
-// cheapest to explain, and across the edge of two windows lets twice the limit pass; a TokenBucket does not.
+// FixedWindow grants at most a limit in each window of fixed length: the clock's seconds, minutes, or whatever the
+// length divides its time into. It is the cheapest to explain, and across the edge of two windows lets twice the limit
+// pass; a TokenBucket does not.
 //
 // All methods may be called concurrently; they take a lock for some nanoseconds and allocate nothing.
 type FixedWindow struct {
@@ -19,8 +20,8 @@ type FixedWindow struct {
 	windows
 }
 
-// NewFixedWindow returns a limiter that grants limit whole tokens in each window. It fails with ErrWindow for a window that is not positive or a
-// limit above MaxWindowLimit.
+// NewFixedWindow returns a limiter that grants limit whole tokens in each window. It fails with ErrWindow for a window
+// that is not positive or a limit above MaxWindowLimit.
 func NewFixedWindow(limit uint64, window time.Duration) (*FixedWindow, error) {
 	if err := checkWindow(limit, window); err != nil {
 		return nil, err
@@ -51,13 +52,14 @@ func (f *FixedWindow) TakeAt(t Time, cost uint64) Decision {
 	return d
 }
 
-// Wait takes cost, waiting for a window that has it. Who asks first is not necessarily served first. It fails as TokenBucket.Wait does.
+// Wait takes cost, waiting for a window that has it. Who asks first is not necessarily served first. It fails as
+// TokenBucket.Wait does.
 func (f *FixedWindow) Wait(ctx context.Context, cost uint64) error {
 	return retry(ctx, func(t Time) Decision { return f.TakeAt(t, cost) })
 }
 
-// ReconfigureAt changes limit and window at t. What was granted in the window of t counts on, in the window that t is in by the new length. It fails
-// with ErrWindow, changing nothing.
+// ReconfigureAt changes limit and window at t. What was granted in the window of t counts on, in the window that t is
+// in by the new length. It fails with ErrWindow, changing nothing.
 func (f *FixedWindow) ReconfigureAt(t Time, limit uint64, window time.Duration) error {
 	if err := checkWindow(limit, window); err != nil {
 		return err

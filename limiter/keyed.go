@@ -13,18 +13,21 @@ import (
 // MaxKeys is the largest number of keys that a Keyed store can be made for.
 const MaxKeys = 1 << 30
 
-// Keyed is one token bucket for each key, all with the same rate and burst, in a fixed amount of memory: 18.4 bytes for each of the keys that it is
-// made for, allocated at once, without pointers for the garbage collector to follow.
+// Keyed is one token bucket for each key, all with the same rate and burst, in a fixed amount of memory: 18.4 bytes for
+// each of the keys that it is made for, allocated at once, without pointers for the garbage collector to follow.
 //
-// A full bucket needs no memory, so only buckets that are not full count, and a slot is free again as soon as its bucket is full: nothing has to be
-// swept, and forgetting a bucket changes no decision. When all 16 slots that a key may use are taken by buckets that are not full, the key is
-// served from a bucket that it shares with other such keys (and finds itself charged for it when it gets a slot later). The store thus errs on
-// the strict side, never on the other, and Strict counts it.
+// A full bucket needs no memory, so only buckets that are not full count, and a slot is free again as soon as its
+// bucket is full: nothing has to be swept, and forgetting a bucket changes no decision. When all 16 slots that a key
+// may use are taken by buckets that are not full, the key is served from a bucket that it shares with other such keys
+// (and finds itself charged for it when it gets a slot later). The store thus errs on the strict side, never on the
+// other, and Strict counts it.
 //
-// Keys are known by a 64-bit hash. Two keys with the same hash share a bucket, which too can only make it stricter (one pair in 1.8e19).
+// Keys are known by a 64-bit hash. Two keys with the same hash share a bucket, which too can only make it stricter (one
+// pair in 1.8e19).
 //
-// Each bucket grants what a TokenBucket does, with the same exactness and the same law, and reconfiguring takes the same time for a million keys as
-// for one. All methods may be called concurrently; a decision takes no lock unless its key is new, and allocates nothing.
+// Each bucket grants what a TokenBucket does, with the same exactness and the same law, and reconfiguring takes the
+// same time for a million keys as for one. All methods may be called concurrently; a decision takes no lock unless its
+// key is new, and allocates nothing.
 type Keyed struct {
 	table
 	nums    atomic.Pointer[numbers]
@@ -40,8 +43,8 @@ func NewKeyed(r Rate, burst Tokens, keys int) (*Keyed, error) {
 	return NewKeyedAt(Now(), r, burst, Full, keys)
 }
 
-// NewKeyedAt returns a store for the given number of keys with buckets that are not full, each of which holds the given level at t (Full, 0 for
-// empty, or any amount; at most the burst). It fails with ErrBurst or ErrKeys.
+// NewKeyedAt returns a store for the given number of keys with buckets that are not full, each of which holds the given
+// level at t (Full, 0 for empty, or any amount; at most the burst). It fails with ErrBurst or ErrKeys.
 func NewKeyedAt(t Time, r Rate, burst, level Tokens, keys int) (*Keyed, error) {
 	if err := checkBurst(burst); err != nil {
 		return nil, err
@@ -54,7 +57,8 @@ func NewKeyedAt(t Time, r Rate, burst, level Tokens, keys int) (*Keyed, error) {
 	return k, nil
 }
 
-// Hash returns the hash of a key for this store. It differs from process to process, so that nobody can choose keys that collide.
+// Hash returns the hash of a key for this store. It differs from process to process, so that nobody can choose keys
+// that collide.
 func (k *Keyed) Hash(key string) uint64 { return maphash.String(k.seed, key) }
 
 // HashBytes returns the hash of a key, the same as that of the string.
@@ -63,7 +67,8 @@ func (k *Keyed) HashBytes(key []byte) uint64 { return maphash.Bytes(k.seed, key)
 // Allow is AllowAt(Now(), key, 1).
 func (k *Keyed) Allow(key string) bool { return k.AllowAt(Now(), key, 1) }
 
-// AllowAt reports whether cost whole tokens can be taken at t from the key's bucket, and takes them if so. A cost of 0 is always granted.
+// AllowAt reports whether cost whole tokens can be taken at t from the key's bucket, and takes them if so. A cost of 0
+// is always granted.
 func (k *Keyed) AllowAt(t Time, key string, cost uint64) bool {
 	_, _, _, ok := k.take(t, k.Hash(key), price(cost))
 	return ok
@@ -77,7 +82,8 @@ func (k *Keyed) TakeAt(t Time, key string, cost uint64) Decision {
 	return k.TakeHashAt(t, k.Hash(key), cost)
 }
 
-// TakeHashAt is TakeAt for a key that is given by its hash, of this store or any other good one: a key's hash must always be the same.
+// TakeHashAt is TakeAt for a key that is given by its hash, of this store or any other good one: a key's hash must
+// always be the same.
 func (k *Keyed) TakeHashAt(t Time, hash, cost uint64) Decision {
 	c := price(cost)
 	n, l, m, ok := k.take(t, hash, c)
@@ -87,10 +93,11 @@ func (k *Keyed) TakeHashAt(t Time, hash, cost uint64) Decision {
 	return n.denied(t, l, m, c)
 }
 
-// take takes c from the bucket of a key if it can. It returns the mark afterwards, which is the mark found if it cannot, and what it was judged by.
+// take takes c from the bucket of a key if it can. It returns the mark afterwards, which is the mark found if it
+// cannot, and what it was judged by.
 //
-// A swap counts only if afterwards the numbers are still the same, for the reason given at TokenBucket.take, and so is the print: else the slot
-// may have been given to another key between finding it and the swap, and the swap is undone.
+// A swap counts only if afterwards the numbers are still the same, for the reason given at TokenBucket.take, and so is
+// the print: else the slot may have been given to another key between finding it and the swap, and the swap is undone.
 func (k *Keyed) take(t Time, hash, c uint64) (*numbers, level, uint64, bool) {
 	p := k.place(hash)
 	for try := 0; ; try++ {
@@ -169,6 +176,6 @@ func (k *Keyed) look(t Time, p place) (*numbers, level, uint64) {
 	}
 }
 
-// Strict returns how many decisions were taken from a shared bucket because the key found no slot: the store is too small for its keys, or is being
-// flooded with keys.
+// Strict returns how many decisions were taken from a shared bucket because the key found no slot: the store is too
+// small for its keys, or is being flooded with keys.
 func (k *Keyed) Strict() uint64 { return k.strict.Load() }

@@ -10,8 +10,9 @@ func (k *Keyed) Reconfigure(r Rate, burst Tokens) error {
 	return k.ReconfigureAt(Now(), r, burst, AsEarned)
 }
 
-// ReconfigureAt puts a rate and a burst in force at t for all keys, as TokenBucket.ReconfigureAt does for one, in the time that it takes for one. With
-// AsEarned a key that is absent holds afterwards what it held before, the former burst, and earns from there; with AtOnce it is full.
+// ReconfigureAt puts a rate and a burst in force at t for all keys, as TokenBucket.ReconfigureAt does for one, in the
+// time that it takes for one. With AsEarned a key that is absent holds afterwards what it held before, the former
+// burst, and earns from there; with AtOnce it is full.
 func (k *Keyed) ReconfigureAt(t Time, r Rate, burst Tokens, g Growth) error {
 	if err := checkBurst(burst); err != nil {
 		return err
@@ -37,7 +38,8 @@ func (k *Keyed) Len() int { return k.LenAt(Now()) }
 // sampled is how many groups LenAt looks at.
 const sampled = 512
 
-// LenAt returns about how many keys have a bucket that is not full at t: exactly in a store for up to 7,000 keys, else scaled up from a sample of some thousand slots.
+// LenAt returns about how many keys have a bucket that is not full at t: exactly in a store for up to 7,000 keys, else
+// scaled up from a sample of some thousand slots.
 func (k *Keyed) LenAt(t Time) int {
 	_, l := k.load(t)
 	step := max(len(k.groups)/sampled, 1)
@@ -72,8 +74,9 @@ func (k *Keyed) load(t Time) (*numbers, level) {
 
 // rebaseLocked shifts all marks back if t is past the horizon. The caller holds mu.
 //
-// Meanwhile no decision is made: the frozen numbers are in force, so whoever loads them waits here for mu, and whoever loaded the former ones finds
-// that they have changed and undoes what it did. Slots come first and then what entering a slot writes to, since entering owns a slot meanwhile.
+// Meanwhile no decision is made: the frozen numbers are in force, so whoever loads them waits here for mu, and whoever
+// loaded the former ones finds that they have changed and undoes what it did. Slots come first and then what entering a
+// slot writes to, since entering owns a slot meanwhile.
 func (k *Keyed) rebaseLocked(t Time) {
 	n := k.nums.Load()
 	if _, ok := n.from(t); ok {

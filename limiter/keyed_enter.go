@@ -5,8 +5,8 @@ package limiter
 
 import "sync/atomic"
 
-// stripe is a lock over the keys that hash to it, held while one of them is given a slot, so that no key ever gets two; and the bucket shared by
-// those of them that found no slot.
+// stripe is a lock over the keys that hash to it, held while one of them is given a slot, so that no key ever gets two;
+// and the bucket shared by those of them that found no slot.
 type stripe struct {
 	lock  atomic.Bool
 	spill atomic.Uint64 // mark and held bit; changed under the lock, or by the All decision that holds it
@@ -59,12 +59,13 @@ func (e entry) release() {
 	}
 }
 
-// enter gives a key that was not found a slot, with c taken, and owns the slot's word. If no slot is free it owns the stripe's shared bucket instead.
-// Nothing is entered if c is not there. Words in mine are owned by the caller already.
+// enter gives a key that was not found a slot, with c taken, and owns the slot's word. If no slot is free it owns the
+// stripe's shared bucket instead. Nothing is entered if c is not there. Words in mine are owned by the caller already.
 //
-// No key gets two slots, as its stripe is locked from before it is looked for again until it can be found. No taking is lost: what a key took from
-// the shared bucket, and what was forgotten with a slot, is at most the mark that it starts with. The claim counts if the numbers are still the same
-// after it; from then on nobody else can see or change the key's state until the word is settled.
+// No key gets two slots, as its stripe is locked from before it is looked for again until it can be found. No taking is
+// lost: what a key took from the shared bucket, and what was forgotten with a slot, is at most the mark that it starts
+// with. The claim counts if the numbers are still the same after it; from then on nobody else can see or change the
+// key's state until the word is settled.
 func (k *Keyed) enter(n *numbers, l level, p place, c uint64, mine charges) (entry, outcome) {
 	s := k.stripe(p)
 	if !s.lock.CompareAndSwap(false, true) {
@@ -117,8 +118,9 @@ func (k *Keyed) enter(n *numbers, l level, p place, c uint64, mine charges) (ent
 	return e, ready
 }
 
-// claim owns a slot for a new key, whose stripe s is locked: a free one, or one that is freed by moving its key to a free slot of that key's other
-// group. It is refused if there is neither. Nobody finds the slot's former key there any more.
+// claim owns a slot for a new key, whose stripe s is locked: a free one, or one that is freed by moving its key to a
+// free slot of that key's other group. It is refused if there is neither. Nobody finds the slot's former key there any
+// more.
 func (k *Keyed) claim(n *numbers, l level, p place, s *stripe) (spot, outcome) {
 	if at, ok := k.free(p, l); ok {
 		out := k.own(n, at)
@@ -147,8 +149,9 @@ func (k *Keyed) claim(n *numbers, l level, p place, s *stripe) (spot, outcome) {
 	return spot{}, refused
 }
 
-// move moves the key at q from one slot to a free one, and keeps owning the slot that it left. It is refused if another goroutine is about to enter
-// the key. As the key's stripe is locked meanwhile (s is locked already), who looks for the key between the slots and does not find it cannot enter it anew.
+// move moves the key at q from one slot to a free one, and keeps owning the slot that it left. It is refused if another
+// goroutine is about to enter the key. As the key's stripe is locked meanwhile (s is locked already), who looks for the
+// key between the slots and does not find it cannot enter it anew.
 func (k *Keyed) move(n *numbers, q place, s *stripe, from, to spot) outcome {
 	if qs := k.stripe(q); qs != s {
 		if !qs.lock.CompareAndSwap(false, true) {

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkKeyed runs one random trace on a store, and on a bucket and an ideal one for each key. With room for all keys the store must decide as the
-// buckets do, to the millionth. Without, it must be lawful.
+// checkKeyed runs one random trace on a store, and on a bucket and an ideal one for each key. With room for all keys
+// the store must decide as the buckets do, to the millionth. Without, it must be lawful.
 func checkKeyed(t *rapid.T, room bool) {
 	const keys = 40
 	at := Time(rapid.Int64Range(-1<<62, 1<<61).Draw(t, "start"))

@@ -8,17 +8,19 @@ import (
 	"time"
 )
 
-// LeakyBucket is the leaky bucket as a queue: requests leave at a constant rate, one at a time, and wait for their turn instead of being refused, unless
-// the queue has no room for them. It saves up nothing: after an idle time requests leave no faster. (Turner, "New directions in communications", 1986.)
+// LeakyBucket is the leaky bucket as a queue: requests leave at a constant rate, one at a time, and wait for their turn
+// instead of being refused, unless the queue has no room for them. It saves up nothing: after an idle time requests
+// leave no faster. (Turner, "New directions in communications", 1986.)
 //
-// A request of cost n leaves when everything before it has left, and the next leaves n/rate later; so in every window of length W what leaves costs at
-// most rate*W and one request, give or take a nanosecond and a millionth of a token. The queue keeps no list: who comes is told how long to wait.
+// A request of cost n leaves when everything before it has left, and the next leaves n/rate later; so in every window
+// of length W what leaves costs at most rate*W and one request, give or take a nanosecond and a millionth of a token.
+// The queue keeps no list: who comes is told how long to wait.
 //
 // The state is one word, moved by compare-and-swap; see TokenBucket. All methods may be called concurrently.
 type LeakyBucket struct{ cell }
 
-// Turn is the answer of a LeakyBucket. If it is Allowed, the request may go on after Wait. Remaining is the room that is left in the queue, Limit all of it,
-// and RetryAfter, if it is not Allowed, is how long until there is room.
+// Turn is the answer of a LeakyBucket. If it is Allowed, the request may go on after Wait. Remaining is the room that
+// is left in the queue, Limit all of it, and RetryAfter, if it is not Allowed, is how long until there is room.
 type Turn struct {
 	Decision
 
@@ -26,8 +28,9 @@ type Turn struct {
 	Wait time.Duration
 }
 
-// NewLeakyBucket returns an empty queue with the given room. Requests whose costs exceed the room never fit; one that meets an empty queue goes on
-// at once, and counts against the room until rate has drained it. It fails with ErrBurst for a room that is negative or above MaxBurst.
+// NewLeakyBucket returns an empty queue with the given room. Requests whose costs exceed the room never fit; one that
+// meets an empty queue goes on at once, and counts against the room until rate has drained it. It fails with ErrBurst
+// for a room that is negative or above MaxBurst.
 func NewLeakyBucket(r Rate, room Tokens) (*LeakyBucket, error) {
 	return NewLeakyBucketAt(Now(), r, room)
 }
@@ -89,9 +92,10 @@ func (b *LeakyBucket) take(t Time, c uint64) (turn Turn, n *numbers, from, to ui
 	}
 }
 
-// Wait joins the queue and waits for its turn. It fails with ErrFull if there is no room, with ErrLimit if there never will be, with
-// context.DeadlineExceeded at once if the turn would come after the context's deadline, and with the context's error if that ends first. A place in the queue that is given up is taken back if it is
-// the last one, and else passes unused.
+// Wait joins the queue and waits for its turn. It fails with ErrFull if there is no room, with ErrLimit if there never
+// will be, with context.DeadlineExceeded at once if the turn would come after the context's deadline, and with the
+// context's error if that ends first. A place in the queue that is given up is taken back if it is the last one, and
+// else passes unused.
 func (b *LeakyBucket) Wait(ctx context.Context, cost uint64) error {
 	most, err := patience(ctx)
 	if err != nil {
@@ -123,8 +127,9 @@ func (b *LeakyBucket) Wait(ctx context.Context, cost uint64) error {
 // Reconfigure is ReconfigureAt(Now(), r, room).
 func (b *LeakyBucket) Reconfigure(r Rate, room Tokens) error { return b.ReconfigureAt(Now(), r, room) }
 
-// ReconfigureAt puts a rate and a room in force at t. What is queued stays queued, also if it is more than the new room, and drains at the new rate;
-// requests that have been told their wait keep it. It fails with ErrBurst, changing nothing.
+// ReconfigureAt puts a rate and a room in force at t. What is queued stays queued, also if it is more than the new
+// room, and drains at the new rate; requests that have been told their wait keep it. It fails with ErrBurst, changing
+// nothing.
 func (b *LeakyBucket) ReconfigureAt(t Time, r Rate, room Tokens) error {
 	if err := checkBurst(room); err != nil {
 		return err

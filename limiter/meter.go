@@ -8,6 +8,7 @@ import "sync"
 // Colour is what a Meter makes of a request.
 type Colour int
 
+// The colours, from worst to best.
 const (
 	Red    Colour = iota // beyond both bursts
 	Yellow               // within the excess burst
@@ -25,11 +26,13 @@ func (c Colour) String() string {
 	return "red"
 }
 
-// Meter is the single rate three colour marker of RFC 2697. It has one rate (CIR) and two buckets, committed (CBS) and excess (EBS), both full at first.
-// What is earned goes to the committed bucket, and to the excess bucket while the committed one is full.
+// Meter is the single rate three colour marker of RFC 2697. It has one rate (CIR) and two buckets, committed (CBS) and
+// excess (EBS), both full at first. What is earned goes to the committed bucket, and to the excess bucket while the
+// committed one is full.
 //
-// In every window of length W the requests marked green cost at most CBS + CIR*W and those marked green or yellow CBS + EBS + CIR*W, each to within a
-// millionth of a token. All methods may be called concurrently; they take a lock for some nanoseconds and allocate nothing.
+// In every window of length W the requests marked green cost at most CBS + CIR*W and those marked green or yellow CBS +
+// EBS + CIR*W, each to within a millionth of a token. All methods may be called concurrently; they take a lock for some
+// nanoseconds and allocate nothing.
 type Meter struct {
 	mu                sync.Mutex
 	nums              *numbers
@@ -38,7 +41,8 @@ type Meter struct {
 	cbs, ebs          uint64
 }
 
-// NewMeter returns a meter with full buckets that earns from now on. It fails with ErrBurst for a burst that is negative or above MaxBurst.
+// NewMeter returns a meter with full buckets that earns from now on. It fails with ErrBurst for a burst that is
+// negative or above MaxBurst.
 func NewMeter(cir Rate, cbs, ebs Tokens) (*Meter, error) { return NewMeterAt(Now(), cir, cbs, ebs) }
 
 // NewMeterAt is NewMeter at t.
@@ -63,9 +67,10 @@ func checkBursts(bursts ...Tokens) error {
 // Mark is MarkAt(Now(), cost, Green).
 func (m *Meter) Mark(cost uint64) Colour { return m.MarkAt(Now(), cost, Green) }
 
-// MarkAt colours a request of cost whole tokens that comes at t with the colour that an earlier meter gave it. With Green the meter is colour-blind. It
-// takes the cost from the committed bucket if it marks Green, from the excess bucket if it marks Yellow, and nothing if Red; a request that comes
-// Yellow is never marked Green, and one that comes Red stays Red.
+// MarkAt colours a request of cost whole tokens that comes at t with the colour that an earlier meter gave it. With
+// Green the meter is colour-blind. It takes the cost from the committed bucket if it marks Green, from the excess
+// bucket if it marks Yellow, and nothing if Red; a request that comes Yellow is never marked Green, and one that comes
+// Red stays Red.
 func (m *Meter) MarkAt(t Time, cost uint64, before Colour) Colour {
 	c := price(cost)
 	m.mu.Lock()
@@ -114,7 +119,8 @@ func (m *Meter) Reconfigure(cir Rate, cbs, ebs Tokens) error {
 	return m.ReconfigureAt(Now(), cir, cbs, ebs)
 }
 
-// ReconfigureAt puts a rate and bursts in force at t and mints nothing: larger bursts add room, smaller ones clamp. It fails with ErrBurst.
+// ReconfigureAt puts a rate and bursts in force at t and mints nothing: larger bursts add room, smaller ones clamp. It
+// fails with ErrBurst.
 func (m *Meter) ReconfigureAt(t Time, cir Rate, cbs, ebs Tokens) error {
 	if err := checkBursts(cbs, ebs); err != nil {
 		return err

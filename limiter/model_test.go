@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ideal is the token bucket of real numbers, counting in millionths of a token. It is what every limiter here is measured against.
+// ideal is the token bucket of real numbers, counting in millionths of a token. It is what every limiter here is
+// measured against.
 type ideal struct {
 	at          Time
 	rate        *big.Rat // millionths per nanosecond
@@ -18,8 +19,8 @@ type ideal struct {
 	earned      *big.Rat
 	mark, floor *big.Rat
 
-	// slack is how far an implementation may be behind, in millionths: one for rounding, and for each reconfiguration what the new rate earns in a
-	// nanosecond.
+	// slack is how far an implementation may be behind, in millionths: one for rounding, and for each reconfiguration
+	// what the new rate earns in a nanosecond.
 	slack *big.Rat
 }
 
@@ -83,8 +84,9 @@ func (m *ideal) reconfigure(t Time, r Rate, burst Tokens, g Growth) {
 	m.slack = new(big.Rat).Add(m.slack, m.rate)
 }
 
-// agree fails the test unless a decision on a limiter is right by the ideal: never granted a millionth beyond it, never refused further behind it than
-// the slack, and never telling a millionth more than is there. It then records the decision.
+// agree fails the test unless a decision on a limiter is right by the ideal: never granted a millionth beyond it, never
+// refused further behind it than the slack, and never telling a millionth more than is there. It then records the
+// decision.
 func (m *ideal) agree(t *rapid.T, at Time, cost uint64, d Decision) {
 	have, want := m.balance(at), rat(int64(price(cost)))
 	switch {
@@ -144,7 +146,8 @@ func drawCost(t *rapid.T, have Tokens) uint64 {
 	return rapid.OneOf(rapid.Uint64Range(0, 3), rapid.Uint64Range(whole, whole+1), rapid.Uint64Range(0, whole+2)).Draw(t, "cost")
 }
 
-// drawStep draws how much later the next request comes: at once, about when one token or the burst has been earned, or any time.
+// drawStep draws how much later the next request comes: at once, about when one token or the burst has been earned, or
+// any time.
 func drawStep(t *rapid.T, r Rate, burst Tokens) time.Duration {
 	const most = 100 * 365 * 24 * time.Hour / 64
 	around := func(k Tokens) *rapid.Generator[time.Duration] {

@@ -9,12 +9,14 @@ import (
 	"time"
 )
 
-// Marks. A limiter counts everything it ever earned (in millionths of a token) and keeps, for each bucket, a mark on that count:
+// Marks. A limiter counts everything it ever earned (in millionths of a token) and keeps, for each bucket, a mark on
+// that count:
 //
 //	balance(t) = min(burst, earned(t) - mark)
 //
-// Taking a cost moves the mark up by it. The only rounding is that of earned, down to a millionth; it is computed from the instant since which the rate
-// is in force, so it does not add up. The mark's word carries one more bit, held, while All owns it.
+// Taking a cost moves the mark up by it. The only rounding is that of earned, down to a millionth; it is computed from
+// the instant since which the rate is in force, so it does not add up. The mark's word carries one more bit, held,
+// while All owns it.
 const (
 	held   uint64 = 1 << 63 // bit of a word: an All decision owns it; others wait, for nanoseconds
 	origin uint64 = 1 << 60 // earned starts here, so that a mark of a full bucket is never below 0
@@ -30,7 +32,8 @@ type numbers struct {
 	spare   uint64 // fraction of a millionth, in 1/one, earned before a rate of nothing
 	floor   uint64 // every mark counts as at least this one; what growing and shrinking and an empty start leave behind
 
-	// earned(anchor+d) = base + floor(d*num/den). magic is floor(num/den * 2^(64+post-pre)), normalised to have its top bit set.
+	// earned(anchor+d) = base + floor(d*num/den). magic is floor(num/den * 2^(64+post-pre)), normalised to have its top
+	// bit set.
 	num, den  uint64
 	magic     uint64
 	pre, post uint8
@@ -42,7 +45,8 @@ type numbers struct {
 	generation uint32 // one more for each reconfiguration
 }
 
-// newNumbers returns the numbers of a full bucket that starts earning at t. The rate and burst must have been validated.
+// newNumbers returns the numbers of a full bucket that starts earning at t. The rate and burst must have been
+// validated.
 func newNumbers(t Time, r Rate, burst uint64) *numbers {
 	n := &numbers{anchor: t, base: origin, burst: burst}
 	n.setRate(r)
@@ -99,8 +103,9 @@ type level struct {
 
 // at computes the level at t, exactly. It fails if t is before the anchor or past the horizon.
 //
-// The quotient is estimated by one multiplication with magic. magic is less than one below num/den*2^s, relatively less than 2^-63, and the
-// quotient is below 2^62, so the estimate is the true quotient or one less; the remainder, below 2*den < 2^63, tells which in 64 bits.
+// The quotient is estimated by one multiplication with magic. magic is less than one below num/den*2^s, relatively less
+// than 2^-63, and the quotient is below 2^62, so the estimate is the true quotient or one less; the remainder, below
+// 2*den < 2^63, tells which in 64 bits.
 func (n *numbers) at(t Time) (level, bool) {
 	d := uint64(t) - uint64(n.anchor)
 	q, _ := bits.Mul64(d<<(n.pre&63), n.magic)

@@ -5,8 +5,8 @@ package limiter
 
 import _ "unsafe" // for linkname
 
-// processor is the number of the processor (P) that the goroutine runs on. It may have moved on when this returns, so the number is only a hint for which
-// of several words is likely not to be contended.
+// processor is the number of the processor (P) that the goroutine runs on. It may have moved on when this returns, so
+// the number is only a hint for which of several words is likely not to be contended.
 func processor() int {
 	p := procPin()
 	procUnpin()

@@ -24,15 +24,15 @@ const (
 	maxRatePeriod = 1 << 62
 )
 
-// Rate is an exact number of tokens per period, kept as a reduced fraction, so that 5 per hour stays 5 per hour for years. Two rates are
-// equal (==) exactly when they are the same rate. The zero value earns nothing.
+// Rate is an exact number of tokens per period, kept as a reduced fraction, so that 5 per hour stays 5 per hour for
+// years. Two rates are equal (==) exactly when they are the same rate. The zero value earns nothing.
 type Rate struct {
 	tokens uint64 // numerator, at most maxRateTokens
 	period uint64 // denominator in nanoseconds, at most maxRatePeriod; 0 only in the zero value
 }
 
-// NewRate returns the rate of the given whole tokens per period, from nothing up to MaxRate. It fails with ErrRate if the period is not
-// positive or the rate is above MaxRate.
+// NewRate returns the rate of the given whole tokens per period, from nothing up to MaxRate. It fails with ErrRate if
+// the period is not positive or the rate is above MaxRate.
 func NewRate(tokens uint64, period time.Duration) (Rate, error) {
 	if period <= 0 {
 		return Rate{}, fmt.Errorf("%w: period %v", ErrRate, period)
@@ -56,9 +56,10 @@ func PerHour(n uint32) Rate { return per(n, time.Hour) }
 
 func per(n uint32, period time.Duration) Rate { return newRate(0, uint64(n), 0, uint64(period)) }
 
-// Part returns num/den of r, the share that one of several holders earns. It is exact as long as the reduced fraction fits (tokens up to 2^43,
-// nanoseconds up to 2^62) and else the fraction below it, less by no more than one part in 2^33, or nothing below one token in 146 years.
-// Shares whose fractions add up to one therefore never earn more than r together. Part returns no rate if den is 0 or the result were above MaxRate.
+// Part returns num/den of r, the share that one of several holders earns. It is exact as long as the reduced fraction
+// fits (tokens up to 2^43, nanoseconds up to 2^62) and else the fraction below it, less by no more than one part in
+// 2^33, or nothing below one token in 146 years. Shares whose fractions add up to one therefore never earn more than r
+// together. Part returns no rate if den is 0 or the result were above MaxRate.
 func (r Rate) Part(num, den uint64) Rate {
 	if den == 0 || num == 0 || r.tokens == 0 {
 		return Rate{}
@@ -145,8 +146,8 @@ func (r Rate) PerSecond() float64 {
 	return float64(r.tokens) / float64(r.period) * float64(time.Second)
 }
 
-// Duration returns how long r takes to earn k, rounded up to a nanosecond: 0 for none, Never if r earns nothing or it takes longer than a
-// time.Duration holds.
+// Duration returns how long r takes to earn k, rounded up to a nanosecond: 0 for none, Never if r earns nothing or it
+// takes longer than a time.Duration holds.
 func (r Rate) Duration(k Tokens) time.Duration {
 	if k <= 0 {
 		return 0

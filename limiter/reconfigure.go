@@ -13,13 +13,13 @@ import (
 type Growth int
 
 const (
-	// AsEarned adds room only: what a bucket holds grows by nothing but the rate. It is the safe choice and the default: a shared limit
-	// whose parts are moved about stays within its burst.
+	// AsEarned adds room only: what a bucket holds grows by nothing but the rate. It is the safe choice and the
+	// default: a shared limit whose parts are moved about stays within its burst.
 	AsEarned Growth = iota
 
-	// AtOnce lets the room be filled by what was earned while there was no room for it: a bucket that had rested for newBurst/rate, as
-	// every absent key of a Keyed store has, is full at once. Room that was lost by shrinking is not filled. For edits by people, who
-	// expect a limit raised from 10 to 100 to admit 100.
+	// AtOnce lets the room be filled by what was earned while there was no room for it: a bucket that had rested for
+	// newBurst/rate, as every absent key of a Keyed store has, is full at once. Room that was lost by shrinking is not
+	// filled. For edits by people, who expect a limit raised from 10 to 100 to admit 100.
 	AtOnce
 )
 
@@ -39,11 +39,13 @@ func (n *numbers) startingWith(have Tokens) *numbers {
 	return n
 }
 
-// next returns the numbers that follow n at t, which must be within the horizon. They mint nothing: earned is continuous at t and from there
-// on grows with the new rate; and no bucket, absent ones included, holds more than before.
+// next returns the numbers that follow n at t, which must be within the horizon. They mint nothing: earned is
+// continuous at t and from there on grows with the new rate; and no bucket, absent ones included, holds more than
+// before.
 //
-// The floor does the latter for all buckets at once. At t a bucket with mark m held min(burst, earned-m); with the floor at
-// earned-min(burst, newBurst) it holds min(burst, newBurst, earned-m), from t on and through every later change, since a floor is never lowered.
+// The floor does the latter for all buckets at once. At t a bucket with mark m held min(burst, earned-m); with the
+// floor at earned-min(burst, newBurst) it holds min(burst, newBurst, earned-m), from t on and through every later
+// change, since a floor is never lowered.
 func (n *numbers) next(t Time, r Rate, burst uint64, g Growth) *numbers {
 	t = max(t, n.anchor)
 	l, _ := n.at(t)
@@ -64,7 +66,8 @@ func (n *numbers) next(t Time, r Rate, burst uint64, g Growth) *numbers {
 	return &m
 }
 
-// split returns the count of earned tokens at t, not before the anchor, since the anchor and the rest of the division, in 1/den.
+// split returns the count of earned tokens at t, not before the anchor, since the anchor and the rest of the division,
+// in 1/den.
 func (n *numbers) split(t Time) (q, rest uint64) {
 	hi, lo := bits.Mul64(uint64(t)-uint64(n.anchor), n.num)
 	if hi >= n.den {
@@ -76,7 +79,8 @@ func (n *numbers) split(t Time) (q, rest uint64) {
 // one is the denominator of numbers.spare.
 const one uint64 = 1 << 63
 
-// fraction returns the fraction of a millionth that is earned beyond a count, given the rest of the division, as a fraction of one.
+// fraction returns the fraction of a millionth that is earned beyond a count, given the rest of the division, as a
+// fraction of one.
 func (n *numbers) fraction(rest uint64) uint64 {
 	if n.num == 0 {
 		return n.spare
@@ -85,8 +89,9 @@ func (n *numbers) fraction(rest uint64) uint64 {
 	return f
 }
 
-// carry keeps a fraction that was earned under a former rate, so that a rate which changes every few milliseconds still earns: it puts the anchor
-// back by the nanoseconds in which n earns it, rounded down, or keeps it for the next rate if n earns nothing.
+// carry keeps a fraction that was earned under a former rate, so that a rate which changes every few milliseconds still
+// earns: it puts the anchor back by the nanoseconds in which n earns it, rounded down, or keeps it for the next rate if
+// n earns nothing.
 func (n *numbers) carry(f uint64) {
 	n.spare = 0
 	if n.num == 0 {
@@ -106,11 +111,13 @@ func (n *numbers) carry(f uint64) {
 	}
 }
 
-// rebased returns the numbers that follow n at t, not before the anchor, with earned set back to origin, and by how much every mark has to be
-// shifted for it. Marks below the shift belong to buckets that have been full for long and become 0.
+// rebased returns the numbers that follow n at t, not before the anchor, with earned set back to origin, and by how
+// much every mark has to be shifted for it. Marks below the shift belong to buckets that have been full for long and
+// become 0.
 //
-// The new anchor is an instant at which a whole number of millionths had been earned, so that nothing is lost however often the marks are shifted.
-// Only a crooked rate (a fraction of numbers near 2^60) has no such instant near enough; it loses less than a millionth in some 10^12 tokens.
+// The new anchor is an instant at which a whole number of millionths had been earned, so that nothing is lost however
+// often the marks are shifted. Only a crooked rate (a fraction of numbers near 2^60) has no such instant near enough;
+// it loses less than a millionth in some 10^12 tokens.
 func (n *numbers) rebased(t Time) (*numbers, uint64) {
 	m := *n
 	m.anchor, m.base = t, origin

@@ -13,8 +13,8 @@ type Reservation struct {
 	// OK tells whether the cost was taken. If not, nothing was.
 	OK bool
 
-	// Wait is how long after the instant of the reservation the tokens may be used: 0 if they were there. If OK is false it is how long the
-	// wait would have been, Never if the cost can never be granted.
+	// Wait is how long after the instant of the reservation the tokens may be used: 0 if they were there. If OK is
+	// false it is how long the wait would have been, Never if the cost can never be granted.
 	Wait time.Duration
 
 	bucket    *TokenBucket
@@ -22,8 +22,8 @@ type Reservation struct {
 	shifts    uint64
 }
 
-// ReserveAt takes cost whole tokens at t even if the bucket has yet to earn them, provided that this takes no longer than maxWait. The caller has to wait
-// for Reservation.Wait before it acts. Requests that come later queue up behind.
+// ReserveAt takes cost whole tokens at t even if the bucket has yet to earn them, provided that this takes no longer
+// than maxWait. The caller has to wait for Reservation.Wait before it acts. Requests that come later queue up behind.
 func (b *TokenBucket) ReserveAt(t Time, cost uint64, maxWait time.Duration) Reservation {
 	c := price(cost)
 	for try := 0; ; try++ {
@@ -54,9 +54,10 @@ func (b *TokenBucket) ReserveAt(t Time, cost uint64, maxWait time.Duration) Rese
 	}
 }
 
-// Cancel gives the tokens of an unused reservation back and reports whether it could: only if nothing was taken from the bucket since, for then the
-// bucket becomes exactly what it would have been. Else they stay taken: those who came later have been told times that count on them, and whoever
-// came next could otherwise act together with the last of them. Cancelling twice, or a reservation that is not OK, does nothing.
+// Cancel gives the tokens of an unused reservation back and reports whether it could: only if nothing was taken from
+// the bucket since, for then the bucket becomes exactly what it would have been. Else they stay taken: those who came
+// later have been told times that count on them, and whoever came next could otherwise act together with the last of
+// them. Cancelling twice, or a reservation that is not OK, does nothing.
 func (r *Reservation) Cancel() bool {
 	if !r.OK {
 		return false
@@ -77,9 +78,9 @@ func (r *Reservation) Cancel() bool {
 	return true
 }
 
-// Wait takes cost whole tokens, waiting until the bucket has earned them. Who came first is served first. It fails with ErrLimit if the cost can never be
-// granted, with context.DeadlineExceeded at once if the wait would outlast the context, and with the context's error if that ends first; the
-// tokens are then given back as Reservation.Cancel does.
+// Wait takes cost whole tokens, waiting until the bucket has earned them. Who came first is served first. It fails with
+// ErrLimit if the cost can never be granted, with context.DeadlineExceeded at once if the wait would outlast the
+// context, and with the context's error if that ends first; the tokens are then given back as Reservation.Cancel does.
 func (b *TokenBucket) Wait(ctx context.Context, cost uint64) error {
 	most, err := patience(ctx)
 	if err != nil {
@@ -126,7 +127,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// retry asks for a decision until it is to allow, waiting as it says in between. Who asks first is not necessarily served first.
+// retry asks for a decision until it is to allow, waiting as it says in between. Who asks first is not necessarily
+// served first.
 func retry(ctx context.Context, ask func(Time) Decision) error {
 	for {
 		most, err := patience(ctx)
@@ -148,8 +150,8 @@ func retry(ctx context.Context, ask func(Time) Decision) error {
 	}
 }
 
-// Wait takes cost whole tokens from the key's bucket, waiting until it has them. Requests for the same key may overtake each other. It fails as
-// TokenBucket.Wait does; nothing is taken then.
+// Wait takes cost whole tokens from the key's bucket, waiting until it has them. Requests for the same key may overtake
+// each other. It fails as TokenBucket.Wait does; nothing is taken then.
 func (k *Keyed) Wait(ctx context.Context, key string, cost uint64) error {
 	hash := k.Hash(key)
 	return retry(ctx, func(t Time) Decision { return k.TakeHashAt(t, hash, cost) })

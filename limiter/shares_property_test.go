@@ -10,8 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What one limit grants in all may not depend on how it is split: shares are moved about at random, each move shrinking before it grows, pods come
-// with an empty share and go, and the sum of what all pods granted obeys the law of the one limit.
+// What one limit grants in all may not depend on how it is split: shares are moved about at random, each move shrinking
+// before it grows, pods come with an empty share and go, and the sum of what all pods granted obeys the law of the one
+// limit.
 func TestASplitLimitGrantsNoMoreThanTheWholeWhileItsPartsAreMoved(t *testing.T) {
 	const whole = 1 << 20
 	rapid.Check(t, func(t *rapid.T) {

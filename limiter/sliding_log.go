@@ -13,9 +13,10 @@ import (
 // MaxLogLimit is the highest limit of a SlidingLog, which needs 16 bytes for each.
 const MaxLogLimit = 1 << 26
 
-// SlidingLog grants at most a limit in every window of a length, exactly: "100 in the last 60 s" is never 101, wherever the window is laid. A cost granted
-// at an instant counts from then until just before the same instant one window later. It remembers every grant of the last window, in memory that is
-// allocated at once: 16 bytes for each token of the limit.
+// SlidingLog grants at most a limit in every window of a length, exactly: "100 in the last 60 s" is never 101, wherever
+// the window is laid. A cost granted at an instant counts from then until just before the same instant one window
+// later. It remembers every grant of the last window, in memory that is allocated at once: 16 bytes for each token of
+// the limit.
 //
 // All methods may be called concurrently; they take a lock for some nanoseconds and allocate nothing.
 type SlidingLog struct {
@@ -34,8 +35,8 @@ type logged struct {
 	cost uint64
 }
 
-// NewSlidingLog returns a limiter that grants limit whole tokens in every window of the given length. It fails with ErrWindow for a window that is not
-// positive or a limit above MaxLogLimit.
+// NewSlidingLog returns a limiter that grants limit whole tokens in every window of the given length. It fails with
+// ErrWindow for a window that is not positive or a limit above MaxLogLimit.
 func NewSlidingLog(limit uint64, window time.Duration) (*SlidingLog, error) {
 	if err := checkLog(limit, window); err != nil {
 		return nil, err
@@ -105,13 +106,14 @@ func (s *SlidingLog) when(cost uint64) Time {
 	return at
 }
 
-// Wait takes cost, waiting until the window has it. Who asks first is not necessarily served first. It fails as TokenBucket.Wait does.
+// Wait takes cost, waiting until the window has it. Who asks first is not necessarily served first. It fails as
+// TokenBucket.Wait does.
 func (s *SlidingLog) Wait(ctx context.Context, cost uint64) error {
 	return retry(ctx, func(t Time) Decision { return s.TakeAt(t, cost) })
 }
 
-// ReconfigureAt changes limit and window at t. Grants that are remembered count on. A longer window cannot know what had left the shorter one. It fails
-// with ErrWindow, changing nothing, and allocates if the limit grows.
+// ReconfigureAt changes limit and window at t. Grants that are remembered count on. A longer window cannot know what
+// had left the shorter one. It fails with ErrWindow, changing nothing, and allocates if the limit grows.
 func (s *SlidingLog) ReconfigureAt(t Time, limit uint64, window time.Duration) error {
 	if err := checkLog(limit, window); err != nil {
 		return err

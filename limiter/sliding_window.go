@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// SlidingWindow grants what keeps the estimate of the last window's count within a limit. It counts in fixed windows and takes the count of the
-// window before to have been spread evenly: estimate = before*(part of it that is still within the last window) + count. Used by Cloudflare and others for
-// its two counters of memory. It is an estimate: where the requests before came late in their window, the last window may hold up to twice the limit.
-// SlidingLog is exact.
+// SlidingWindow grants what keeps the estimate of the last window's count within a limit. It counts in fixed windows
+// and takes the count of the window before to have been spread evenly: estimate = before*(part of it that is still
+// within the last window) + count. Used by Cloudflare and others for its two counters of memory. It is an estimate:
+// where the requests before came late in their window, the last window may hold up to twice the limit. SlidingLog is
+// exact.
 //
 // All methods may be called concurrently; they take a lock for some nanoseconds and allocate nothing.
 type SlidingWindow struct {
@@ -22,8 +23,8 @@ type SlidingWindow struct {
 	windows
 }
 
-// NewSlidingWindow returns a limiter that grants about limit whole tokens in every window of the given length. It fails with ErrWindow for a window
-// that is not positive or a limit above MaxWindowLimit.
+// NewSlidingWindow returns a limiter that grants about limit whole tokens in every window of the given length. It fails
+// with ErrWindow for a window that is not positive or a limit above MaxWindowLimit.
 func NewSlidingWindow(limit uint64, window time.Duration) (*SlidingWindow, error) {
 	if err := checkWindow(limit, window); err != nil {
 		return nil, err
@@ -61,8 +62,8 @@ func (s *SlidingWindow) fading(t Time) uint64 {
 	return mulDivUp(s.before, uint64(Time(s.length)-gone), uint64(s.length))
 }
 
-// when is the instant from which on cost fits, if nothing else is taken: in this window when enough of the window before has faded, or in the next
-// when enough of this one has.
+// when is the instant from which on cost fits, if nothing else is taken: in this window when enough of the window
+// before has faded, or in the next when enough of this one has.
 func (s *SlidingWindow) when(cost uint64) Time {
 	start, before, room := s.start, s.before, s.limit-cost
 	if s.count > room {
@@ -87,13 +88,14 @@ func mulDivUp(a, b, c uint64) uint64 {
 	return q
 }
 
-// Wait takes cost, waiting until the estimate allows it. Who asks first is not necessarily served first. It fails as TokenBucket.Wait does.
+// Wait takes cost, waiting until the estimate allows it. Who asks first is not necessarily served first. It fails as
+// TokenBucket.Wait does.
 func (s *SlidingWindow) Wait(ctx context.Context, cost uint64) error {
 	return retry(ctx, func(t Time) Decision { return s.TakeAt(t, cost) })
 }
 
-// ReconfigureAt changes limit and window at t. What the window before and this one hold counts on, in the windows of the new length. It fails with
-// ErrWindow, changing nothing.
+// ReconfigureAt changes limit and window at t. What the window before and this one hold counts on, in the windows of
+// the new length. It fails with ErrWindow, changing nothing.
 func (s *SlidingWindow) ReconfigureAt(t Time, limit uint64, window time.Duration) error {
 	if err := checkWindow(limit, window); err != nil {
 		return err

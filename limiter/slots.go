@@ -21,16 +21,18 @@ type group struct {
 type table struct {
 	groups []group
 
-	// gone holds, for each span of groups, the highest mark that was forgotten in it. An absent key counts as having had it. With a clock
-	// that only moves forward that changes nothing, as only full buckets are forgotten; but it keeps a decision that read the clock earlier
-	// than the one that forgot from finding the bucket full before its time.
+	// gone holds, for each span of groups, the highest mark that was forgotten in it. An absent key counts as having
+	// had it. With a clock that only moves forward that changes nothing, as only full buckets are forgotten; but it
+	// keeps a decision that read the clock earlier than the one that forgot from finding the bucket full before its
+	// time.
 	gone []atomic.Uint64
 }
 
 const groupsPerGone = 64
 
 func newTable(keys int) table {
-	// 16 bytes a slot and 15 % spare: with two choices of 8 slots and one move a new key practically always finds a slot below 90 %.
+	// 16 bytes a slot and 15 % spare: with two choices of 8 slots and one move a new key practically always finds a
+	// slot below 90 %.
 	n := int((int64(keys)*23/20 + slots - 1) / slots)
 	n = max(n, 2)
 	return table{
@@ -96,7 +98,8 @@ type spot struct {
 	word        uint64
 }
 
-// free picks a slot for a new key at a level: of its two groups the one with more slots that are unused or hold a full bucket.
+// free picks a slot for a new key at a level: of its two groups the one with more slots that are unused or hold a full
+// bucket.
 func (t *table) free(p place, l level) (spot, bool) {
 	a, n := t.freeIn(p.first, l)
 	b, m := t.freeIn(p.other, l)

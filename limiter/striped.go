@@ -16,32 +16,38 @@ const (
 	creditShift = 32
 )
 
-// StripedBucket is a token bucket for one very hot limit: most requests are granted from a small credit of the processor that they run on, without reading
-// the clock and without touching memory that other processors write. It scales with processors, where one word that all of them move does not.
+// StripedBucket is a token bucket for one very hot limit: most requests are granted from a small credit of the
+// processor that they run on, without reading the clock and without touching memory that other processors write. It
+// scales with processors, where one word that all of them move does not.
 //
-// Credits are taken from the bucket beforehand and are part of the burst: the bucket itself fills up to burst - reserve only, the reserve being what
-// all credits together can hold, at most an eighth of the burst. So the law of TokenBucket holds with the full burst, and nothing is refused that a
-// TokenBucket with a burst of burst - reserve would grant: that is its resolution. Before it refuses, it looks at the credits of all processors.
-// A cost above burst - reserve is refused always. With a burst below 8 tokens for each processor there is no reserve, and it is a TokenBucket.
+// Credits are taken from the bucket beforehand and are part of the burst: the bucket itself fills up to burst - reserve
+// only, the reserve being what all credits together can hold, at most an eighth of the burst. So the law of TokenBucket
+// holds with the full burst, and nothing is refused that a TokenBucket with a burst of burst - reserve would grant:
+// that is its resolution. Before it refuses, it looks at the credits of all processors. A cost above burst - reserve is
+// refused always. With a burst below 8 tokens for each processor there is no reserve, and it is a TokenBucket.
 //
-// All methods may be called concurrently. Under contention a request may be refused while another one gathers the last credits.
+// All methods may be called concurrently. Under contention a request may be refused while another one gathers the last
+// credits.
 type StripedBucket struct {
 	cell
 	stripes []credit
 }
 
-// credit is what one processor may grant. The padding keeps it on cache lines of its own, prefetched neighbours included.
+// credit is what one processor may grant. The padding keeps it on cache lines of its own, prefetched neighbours
+// included.
 type credit struct {
 	word atomic.Uint64
 	_    [120]byte
 }
 
-// NewStripedBucket returns a full bucket that earns from now on, with a stripe for each processor that GOMAXPROCS allows. It fails with ErrBurst.
+// NewStripedBucket returns a full bucket that earns from now on, with a stripe for each processor that GOMAXPROCS
+// allows. It fails with ErrBurst.
 func NewStripedBucket(r Rate, burst Tokens) (*StripedBucket, error) {
 	return NewStripedBucketAt(Now(), r, burst, Full)
 }
 
-// NewStripedBucketAt returns a bucket that holds the given level at t (Full, 0 for empty, or any amount), at most burst - reserve, and earns from then on.
+// NewStripedBucketAt returns a bucket that holds the given level at t (Full, 0 for empty, or any amount), at most burst
+// - reserve, and earns from then on.
 func NewStripedBucketAt(t Time, r Rate, burst, level Tokens) (*StripedBucket, error) {
 	return newStriped(t, r, burst, level, runtime.GOMAXPROCS(0))
 }
@@ -67,7 +73,8 @@ func (b *StripedBucket) each(burst Tokens) uint64 {
 	return min(burst.Whole()/(borrow*uint64(len(b.stripes))), maxCredit)
 }
 
-// Allow reports whether cost whole tokens can be taken now, and takes them if so. It reads FastNow only if the processor's credit does not suffice.
+// Allow reports whether cost whole tokens can be taken now, and takes them if so. It reads FastNow only if the
+// processor's credit does not suffice.
 func (b *StripedBucket) Allow(cost uint64) bool {
 	home := processor() & (len(b.stripes) - 1)
 	return b.stripes[home].spend(cost) || b.renew(FastNow(), home, cost)
@@ -112,8 +119,9 @@ func (b *StripedBucket) renew(t Time, home int, cost uint64) bool {
 	}
 }
 
-// deposit adds to a stripe's credit what was taken from the bucket for it under the numbers n, as far as the stripe may hold. What it may not hold, because
-// others filled it, or because the numbers have been replaced, is lost, on the strict side.
+// deposit adds to a stripe's credit what was taken from the bucket for it under the numbers n, as far as the stripe may
+// hold. What it may not hold, because others filled it, or because the numbers have been replaced, is lost, on the
+// strict side.
 func (b *StripedBucket) deposit(n *numbers, s *credit, tokens uint64) {
 	for tokens > 0 {
 		w := s.word.Load()
@@ -127,8 +135,8 @@ func (b *StripedBucket) deposit(n *numbers, s *credit, tokens uint64) {
 	}
 }
 
-// gather takes a cost that neither the bucket nor the own stripe has alone: all that is needed from the stripes, beginning at home, and the rest from the
-// bucket. If that fails, it puts back what it took, where it took it.
+// gather takes a cost that neither the bucket nor the own stripe has alone: all that is needed from the stripes,
+// beginning at home, and the rest from the bucket. If that fails, it puts back what it took, where it took it.
 func (b *StripedBucket) gather(n *numbers, l level, home int, cost uint64) bool {
 	var took [maxStripes]uint8
 	need := cost
@@ -159,7 +167,8 @@ func (b *StripedBucket) gather(n *numbers, l level, home int, cost uint64) bool 
 	return false
 }
 
-// TakeAt decides as AllowAt does and tells what remains, in the bucket and all credits, or how long to wait. It is slower.
+// TakeAt decides as AllowAt does and tells what remains, in the bucket and all credits, or how long to wait. It is
+// slower.
 func (b *StripedBucket) TakeAt(t Time, cost uint64) Decision {
 	ok := b.AllowAt(t, cost)
 	n, l := b.load(t)
@@ -198,8 +207,9 @@ func (b *StripedBucket) Reconfigure(r Rate, burst Tokens) error {
 	return b.ReconfigureAt(Now(), r, burst, AsEarned)
 }
 
-// ReconfigureAt puts a rate and a burst in force at t, as TokenBucket.ReconfigureAt does; credits that exceed what the new burst sets aside for them go back
-// to the bucket. Once it has returned, no decision is made with the former numbers or with credit given under them.
+// ReconfigureAt puts a rate and a burst in force at t, as TokenBucket.ReconfigureAt does; credits that exceed what the
+// new burst sets aside for them go back to the bucket. Once it has returned, no decision is made with the former
+// numbers or with credit given under them.
 func (b *StripedBucket) ReconfigureAt(t Time, r Rate, burst Tokens, g Growth) error {
 	if err := checkBurst(burst); err != nil {
 		return err
@@ -223,8 +233,9 @@ func (b *StripedBucket) ReconfigureAt(t Time, r Rate, burst Tokens, g Growth) er
 	return nil
 }
 
-// stamp clamps a credit to what the numbers n allow and marks it as of their generation: every swap of the word by who read it before fails from now on, so
-// no credit given or spent under former numbers appears any more. It returns what it took.
+// stamp clamps a credit to what the numbers n allow and marks it as of their generation: every swap of the word by who
+// read it before fails from now on, so no credit given or spent under former numbers appears any more. It returns what
+// it took.
 func (s *credit) stamp(n *numbers) uint64 {
 	for {
 		w := s.word.Load()

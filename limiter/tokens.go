@@ -9,8 +9,9 @@ import (
 	"strconv"
 )
 
-// Tokens is an amount of tokens, counted in millionths so that a share of a burst need not be whole. As with time.Duration, an amount is
-// written as a multiple of its unit: 200*limiter.Token. Negative amounts are meaningless and are treated as none.
+// Tokens is an amount of tokens, counted in millionths so that a share of a burst need not be whole. As with
+// time.Duration, an amount is written as a multiple of its unit: 200*limiter.Token. Negative amounts are meaningless
+// and are treated as none.
 type Tokens int64
 
 const (
@@ -24,8 +25,8 @@ const (
 	Full Tokens = math.MaxInt64
 )
 
-// Part returns num/den of k, rounded down to a millionth of a token: the shares of one burst never add up to more than the burst.
-// It returns 0 if den is 0 and saturates at the largest amount.
+// Part returns num/den of k, rounded down to a millionth of a token: the shares of one burst never add up to more than
+// the burst. It returns 0 if den is 0 and saturates at the largest amount.
 func (k Tokens) Part(num, den uint64) Tokens {
 	if den == 0 || k <= 0 {
 		return 0
@@ -46,7 +47,8 @@ func (k Tokens) String() string {
 	return strconv.FormatFloat(float64(k)/float64(Token), 'f', -1, 64)
 }
 
-// price is the amount that a cost of n whole tokens takes. A cost that no burst can hold becomes one that every limiter refuses.
+// price is the amount that a cost of n whole tokens takes. A cost that no burst can hold becomes one that every limiter
+// refuses.
 func price(n uint64) uint64 {
 	if n > uint64(MaxBurst/Token) {
 		return 2 * uint64(MaxBurst)

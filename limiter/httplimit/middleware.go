@@ -19,11 +19,12 @@ type Middleware struct {
 	// Name is the policy's name in headers and problem documents, "default" if empty. It may hold printable ASCII.
 	Name string
 
-	// Window is the time that the limit is told to apply to (w of RateLimit-Policy), not told if it is below a second. For a token bucket that is
-	// the time in which it fills: rate.Duration(burst).
+	// Window is the time that the limit is told to apply to (w of RateLimit-Policy), not told if it is below a second.
+	// For a token bucket that is the time in which it fills: rate.Duration(burst).
 	Window time.Duration
 
-	// Denied writes the answer to a denied request. Status headers such as Retry-After are set already. If it is nil, a problem document is sent.
+	// Denied writes the answer to a denied request. Status headers such as Retry-After are set already. If it is nil, a
+	// problem document is sent.
 	Denied http.Handler
 }
 
@@ -52,7 +53,8 @@ func (m Middleware) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// setHeaders tells about a decision. Retry-After is in whole seconds, rounded up and at least 1, and absent where waiting does not help.
+// setHeaders tells about a decision. Retry-After is in whole seconds, rounded up and at least 1, and absent where
+// waiting does not help.
 func setHeaders(h http.Header, name string, window time.Duration, d limiter.Decision) {
 	policy := name + ";q=" + strconv.FormatUint(d.Limit.Whole(), 10)
 	if w := int64(window / time.Second); w > 0 {
