@@ -1,7 +1,8 @@
 // Copyright The Headgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command limiter measures package limiter and its peers side by side, in one process, and writes the figures as JSON and as a page of documentation.
+// Command limiter measures package limiter and its peers side by side, in one process, and writes the figures as JSON
+// and as a page of documentation.
 package main
 
 import (

@@ -43,7 +43,8 @@ type measurer struct {
 	length time.Duration
 }
 
-// contest measures all contenders in turn, several times over, so that a noisy moment hits all of them, and keeps the best of each.
+// contest measures all contenders in turn, several times over, so that a noisy moment hits all of them, and keeps the
+// best of each.
 func (m measurer) contest(c contest) []figure {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.procs))
 	best := make([]figure, len(c.contenders))

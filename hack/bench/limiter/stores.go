@@ -23,7 +23,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// store is a limiter for many keys. Every key has a limit of a million per second, so that all are granted, and a burst that takes long to fill.
+// store is a limiter for many keys. Every key has a limit of a million per second, so that all are granted, and a burst
+// that takes long to fill.
 type store struct {
 	name  string
 	allow func(key string) bool
@@ -43,7 +44,8 @@ func keyInto(b *[keyLength]byte, i int) {
 	}
 }
 
-// view is the key as a string without copying it. No contender keeps a string that it is asked about, as all keys are in the stores from the beginning.
+// view is the key as a string without copying it. No contender keeps a string that it is asked about, as all keys are
+// in the stores from the beginning.
 func view(b *[keyLength]byte) string { return unsafe.String(&b[0], keyLength) }
 
 // buildStores makes all stores, fills each with all keys, and weighs it.
