@@ -48,6 +48,10 @@ func bringUp(ctx context.Context, s settings, st *state, p *progress) error {
 			return err
 		}
 	}
+	// Before the build: ten minutes are long to wait for the news that a port is taken.
+	if err := p.step("check the machine", func() error { return prepare(s, st) }); err != nil {
+		return err
+	}
 	if err := buildAll(ctx, s, p, targets); err != nil {
 		return err
 	}
@@ -56,7 +60,6 @@ func bringUp(ctx context.Context, s settings, st *state, p *progress) error {
 		run  func() error
 	}
 	steps := []step{
-		{"check the machine", func() error { return prepare(s, st) }},
 		{"images, certificates, bridge", func() error { return furnish(s) }},
 		{"control plane", func() error { return ensureControlPlane(ctx, s, st) }},
 	}
