@@ -38,6 +38,8 @@ type Options struct {
 	Service string // of the operator, in the Secret's namespace
 	Webhook string // MutatingWebhookConfiguration whose caBundle the rotator keeps
 	Dir     string // the rotator waits for the files here; the Keeper writes them
+	// Changed is called when a certificate has been taken into memory.
+	Changed func(context.Context) error
 }
 
 // Keeper holds the certificate in force.
@@ -100,7 +102,7 @@ func (k *Keeper) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	ca := s.Data[keyCA]
 	k.cert.Store(&pair)
 	k.ca.Store(&ca)
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, k.opts.Changed(ctx)
 }
 
 // GetCertificate serves TLS handshakes.

@@ -25,15 +25,6 @@ type Options struct {
 	LeaseValid func() bool
 	// Changed is called, with the lock held, when what View says of a policy may have changed. It must not block.
 	Changed func(types.NamespacedName)
-	// Event is called when something happened that a person should know of. It must not block.
-	Event func(Event)
-}
-
-// Event is something that happened to a pod's share.
-type Event struct {
-	Policy types.NamespacedName
-	Pod    types.NamespacedName
-	Note   string
 }
 
 // Home is where the mint lives: every limit's ledger, every pod and every stream. See the package documentation.

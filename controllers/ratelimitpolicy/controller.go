@@ -16,11 +16,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/api/v1alpha1"
@@ -51,8 +49,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// CA returns the operator's certificate authority, PEM; nil before there is one.
 	CA func() []byte
-	// Changed delivers policies whose pods have changed what they enforce.
-	Changed <-chan event.TypedGenericEvent[*v1alpha1.RateLimitPolicy]
+	// Bell rings for policies whose pods have changed what they enforce.
+	Bell *Bell
 
 	Settings Settings
 }
@@ -79,14 +77,14 @@ type Settings struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if r.Mint == nil || r.Recorder == nil || r.CA == nil || r.Live == nil {
-		return errors.New("policy controller: Mint, Recorder, CA and Live must be set")
+	if r.Mint == nil || r.Recorder == nil || r.CA == nil || r.Live == nil || r.Bell == nil {
+		return errors.New("policy controller: Mint, Recorder, CA, Live and Bell must be set")
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("ratelimitpolicy").
 		For(&v1alpha1.RateLimitPolicy{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace)).
-		WatchesRawSource(source.Channel(r.Changed, &handler.TypedEnqueueRequestForObject[*v1alpha1.RateLimitPolicy]{}))
+		WatchesRawSource(r.Bell.source())
 	for _, kind := range target.Kinds {
 		// A workload matters when it appears or goes; what changes in it shows in its pods.
 		b = b.WatchesMetadata(target.Metadata(kind), handler.EnqueueRequestsFromMapFunc(r.targeting(kind)),

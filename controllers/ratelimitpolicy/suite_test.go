@@ -17,12 +17,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -64,18 +62,15 @@ func start(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{Client: live, t: t}
-	changed := make(chan event.TypedGenericEvent[*v1alpha1.RateLimitPolicy], 1024)
+	bell := &ratelimitpolicy.Bell{}
 	w.home = quota.NewHome(quota.Options{
 		Now: quota.Boottime, LeaseValid: func() bool { return true },
-		Changed: func(key types.NamespacedName) {
-			p := &v1alpha1.RateLimitPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-			changed <- event.TypedGenericEvent[*v1alpha1.RateLimitPolicy]{Object: p}
-		},
+		Changed: bell.Ring,
 	})
 	w.home.Lead(1)
 	r := &ratelimitpolicy.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mint: w.home, Recorder: mgr.GetEventRecorder("test"),
-		CA: func() []byte { return []byte("a certificate") }, Changed: changed,
+		CA: func() []byte { return []byte("a certificate") }, Bell: bell,
 		Settings: ratelimitpolicy.Settings{Namespace: "headgate-system", Webhook: "headgate-operator", WebhookName: setup.WebhookName, CAConfigMap: "headgate-ca"},
 	}
 	if err := r.SetupWithManager(mgr); err != nil {

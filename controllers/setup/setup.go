@@ -21,7 +21,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -67,15 +66,17 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
+	bell := &ratelimitpolicy.Bell{}
 	var ready <-chan struct{}
 	keeper, ready, err = certs.Setup(mgr, certs.Options{
+		Changed: func(ctx context.Context) error { return ringAll(ctx, mgr.GetClient(), bell) },
 		Secret:  types.NamespacedName{Namespace: o.Namespace, Name: o.Secret},
 		Service: o.Service, Webhook: o.Webhook, Dir: certDir,
 	})
 	if err != nil {
 		return err
 	}
-	if err := addControllers(mgr, o, lock, keeper); err != nil {
+	if err := addControllers(mgr, o, lock, keeper, bell); err != nil {
 		return err
 	}
 	return addChecks(ctx, mgr, ready)
@@ -120,17 +121,20 @@ func Scheme() *runtime.Scheme {
 	return s
 }
 
-func addControllers(mgr ctrl.Manager, o Options, lock *leader.Lock, keeper *certs.Keeper) error {
-	changed := make(chan event.TypedGenericEvent[*v1alpha1.RateLimitPolicy], 1024)
-	poke := func(key types.NamespacedName) {
-		p := &v1alpha1.RateLimitPolicy{}
-		p.Namespace, p.Name = key.Namespace, key.Name
-		select {
-		case changed <- event.TypedGenericEvent[*v1alpha1.RateLimitPolicy]{Object: p}:
-		default: // the queue holds 1024 policies that will all be looked at; the next tick of the home repeats this one
-		}
+// ringAll asks for every policy: the namespaces of all of them hold the CA.
+func ringAll(ctx context.Context, c client.Reader, bell *ratelimitpolicy.Bell) error {
+	var policies v1alpha1.RateLimitPolicyList
+	if err := c.List(ctx, &policies); err != nil {
+		return fmt.Errorf("policies: %w", err)
 	}
-	home := quota.NewHome(quota.Options{Now: quota.Boottime, LeaseValid: lock.Valid, Changed: poke})
+	for i := range policies.Items {
+		bell.Ring(client.ObjectKeyFromObject(&policies.Items[i]))
+	}
+	return nil
+}
+
+func addControllers(mgr ctrl.Manager, o Options, lock *leader.Lock, keeper *certs.Keeper, bell *ratelimitpolicy.Bell) error {
+	home := quota.NewHome(quota.Options{Now: quota.Boottime, LeaseValid: lock.Valid, Changed: bell.Ring})
 	observer := &quota.Observer{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Home: home}
 	epochs := &leader.Epochs{
 		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(),
@@ -150,7 +154,7 @@ func addControllers(mgr ctrl.Manager, o Options, lock *leader.Lock, keeper *cert
 	}
 	policies := &ratelimitpolicy.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mint: home, Recorder: mgr.GetEventRecorder("headgate-operator"),
-		CA: keeper.CA, Changed: changed,
+		CA: keeper.CA, Bell: bell,
 		Settings: ratelimitpolicy.Settings{Namespace: o.Namespace, Webhook: o.Webhook, WebhookName: WebhookName, CAConfigMap: o.CAConfigMap},
 	}
 	if err := policies.SetupWithManager(mgr); err != nil {
