@@ -80,6 +80,9 @@ func run(ctx context.Context, c *Config, log *slog.Logger) error {
 	hangUp()
 	serving.Wait()
 	if s.writer != nil {
+		if lost := s.writer.Lost(); lost > 0 {
+			log.Error("Records were lost", "count", lost)
+		}
 		err = errors.Join(err, s.writer.Close())
 	}
 	return err

@@ -15,7 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -104,6 +103,8 @@ func newH2(t *testing.T, address string) *h2 {
 	if err := c.framer.WriteSettings(); err != nil {
 		t.Fatal(err)
 	}
+	// From here on the server knows the connection. One that it does not know yet is told to go by its first answer.
+	c.await(func(f http2.Frame) bool { _, ok := f.(*http2.SettingsFrame); return ok })
 	return c
 }
 
@@ -180,14 +181,13 @@ func TestShutdownWaitsForRequestsAndUpgradedConnections(t *testing.T) {
 	<-arrived
 	ended := make(chan error, 1)
 	go func() { ended <- g.Shutdown(context.Background()) }()
-	for {
+	eventually(t, "new connections to be refused", func() bool {
 		conn, err := net.Dial("tcp", g.address)
-		if err != nil {
-			break // new connections are refused
+		if err == nil {
+			_ = conn.Close()
 		}
-		_ = conn.Close()
-		time.Sleep(time.Millisecond)
-	}
+		return err != nil
+	})
 	select {
 	case err := <-ended:
 		t.Fatalf("ended with requests in flight: %v", err)
@@ -283,9 +283,7 @@ func TestNoRequestFailsWhenAProxyDrainsUnderLoad(t *testing.T) {
 			})
 		}
 		reach := func(n int64) {
-			for give := time.Now().Add(patience); served.Load() < n && failed.Load() == 0 && time.Now().Before(give); {
-				time.Sleep(time.Millisecond)
-			}
+			eventually(t, "requests", func() bool { return served.Load() >= n || failed.Load() > 0 })
 		}
 		reach(200)
 		leaving.Drain()

@@ -112,6 +112,17 @@ func both(t *testing.T, f func(t *testing.T, h2 bool)) {
 	}
 }
 
+// eventually polls until a condition holds.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for give := time.Now().Add(patience); time.Now().Before(give); time.Sleep(time.Millisecond) {
+		if condition() {
+			return
+		}
+	}
+	t.Fatalf("waited %v for: %s", patience, what)
+}
+
 // raw sends bytes on a connection of its own and returns the answer.
 func raw(t *testing.T, address, request string) string {
 	t.Helper()
@@ -446,9 +457,7 @@ func TestARequestWaitsForAnApplicationThatIsJustStarting(t *testing.T) {
 		}
 		answer <- 0
 	}()
-	for g.engine.asked.Load() == nil {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the first attempt", func() bool { return g.engine.asked.Load() != nil })
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		t.Skip("somebody else took the port")
