@@ -12,14 +12,9 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/sidecar/admin"
@@ -189,129 +184,6 @@ func TestSharesStayInForceWithoutTheOperator(t *testing.T) {
 	}
 }
 
-func TestDrainUnderKeepAliveLoadFailsNoRequest(t *testing.T) {
-	all := perSecond("all", 1_000_000, 1_000_000)
-	p := startPod(t, echo(), podOptions{limits: []*quotav1.Limit{all}, fill: true})
-	next := startPod(t, echo(), podOptions{limits: []*quotav1.Limit{all}, fill: true})
-	var target atomic.Pointer[string]
-	set := func(s string) { target.Store(&s) }
-	set(p.url("/"))
-	var served, failed atomic.Int64
-	var clients sync.WaitGroup
-	stop := make(chan struct{})
-	for range 8 {
-		c := client(t)
-		clients.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				r, err := c.Post(*target.Load(), "", io.NopCloser(strings.NewReader("x"))) // cannot be sent again unseen
-				if err != nil || r.StatusCode != http.StatusOK {
-					t.Errorf("a request failed: %+v, %v", r, err)
-					failed.Add(1)
-					return
-				}
-				_, _ = io.Copy(io.Discard, r.Body)
-				_ = r.Body.Close()
-				served.Add(1)
-			}
-		})
-	}
-	reach := func(n int64) {
-		t.Helper()
-		eventually(t, "requests", func() bool { return served.Load() >= n || failed.Load() > 0 })
-	}
-	reach(100)
-	p.drain()
-	if status := p.status(p.admin, quotav1.PathReady); status != http.StatusServiceUnavailable {
-		t.Errorf("readiness is %d while draining, want 503", status)
-	}
-	reach(served.Load() + 200) // endpoints still lead here
-	set(next.url("/"))
-	reach(served.Load() + 100) // every client has finished what it had begun
-	if status := p.terminate(); status != 0 {
-		t.Errorf("exit status %d", status)
-	}
-	reach(served.Load() + 100)
-	close(stop)
-	clients.Wait()
-	drained := p.leader.Drained()
-	if len(drained) != 1 {
-		t.Fatalf("%d final reports", len(drained))
-	}
-	var usage *quotav1.Usage
-	for _, m := range p.leader.Received() {
-		if u := m.GetUsage(); u.GetDraining() {
-			usage = u
-			break
-		}
-	}
-	if usage == nil {
-		t.Error("the drain was not reported before the end")
-	}
-	if got, counted := drained[0].GetLimits()[0].GetAdmitted(), uint64(served.Load()); got == 0 || got > counted {
-		t.Errorf("final report says %d, clients saw %d in both pods", got, counted)
-	}
-}
-
-func TestRequestsInFlightOutliveSIGTERM(t *testing.T) {
-	arrived, more := make(chan struct{}), make(chan struct{})
-	p := startPod(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		close(arrived)
-		<-more
-		_, _ = io.WriteString(w, "late")
-	}), podOptions{})
-	c, answer := client(t), make(chan string, 1)
-	go func() {
-		r, err := c.Get(p.url("/"))
-		if err != nil {
-			answer <- err.Error()
-			return
-		}
-		b, _ := io.ReadAll(r.Body)
-		_ = r.Body.Close()
-		answer <- string(b)
-	}()
-	<-arrived
-	if err := p.process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the listener to close", func() bool { return strings.Contains(p.logs(), "Draining") })
-	if len(p.leader.Drained()) > 0 {
-		t.Error("the final report went out with a request in flight")
-	}
-	close(more)
-	if got := <-answer; got != "late" {
-		t.Errorf("got %q", got)
-	}
-	if status := p.wait(); status != 0 || len(p.leader.Drained()) != 1 {
-		t.Errorf("exit status %d, %d final reports", status, len(p.leader.Drained()))
-	}
-}
-
-func TestTheGraceEnds(t *testing.T) {
-	arrived := make(chan struct{})
-	p := startPod(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		close(arrived)
-		<-r.Context().Done()
-	}), podOptions{flags: []string{"--grace", "50ms"}})
-	c, cut := client(t), make(chan struct{})
-	go func() {
-		defer close(cut)
-		if r, err := c.Get(p.url("/")); err == nil {
-			_ = r.Body.Close()
-		}
-	}()
-	<-arrived
-	if status := p.terminate(); status != 0 || len(p.leader.Drained()) != 1 {
-		t.Errorf("exit status %d, %d final reports", status, len(p.leader.Drained()))
-	}
-	<-cut
-}
-
 func TestRecordsOfAKilledProcessSurvive(t *testing.T) {
 	p := startPod(t, echo(), podOptions{limits: []*quotav1.Limit{perHour("each", 1, 2, header("x-api-key"))}, fill: true, record: true})
 	before := record.Now()
@@ -359,59 +231,6 @@ func TestRecordsOfAKilledProcessSurvive(t *testing.T) {
 	}
 	if len(got.Shares) != 1 || got.Shares[0].Units != quotav1.Whole {
 		t.Errorf("shares %+v", got.Shares)
-	}
-}
-
-func TestItStartsFast(t *testing.T) {
-	best := time.Hour
-	for range 5 {
-		began := time.Now()
-		p := startPod(t, echo(), podOptions{bare: true})
-		for p.status(p.admin, quotav1.PathStarted) != http.StatusOK {
-			if time.Since(began) > patience {
-				t.Fatal("it does not start")
-			}
-			time.Sleep(time.Millisecond)
-		}
-		best = min(best, time.Since(began))
-	}
-	t.Logf("started within %v", best) // the goal is 100 ms; a busy machine proves nothing
-}
-
-func TestWrongCallsSayWhatToDo(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	taken := listener.Addr().String()
-	for name, tc := range map[string]struct {
-		args, env []string
-		status    int
-		want      string
-	}{
-		"no operator":                {nil, nil, 2, "set HEADGATE_OPERATOR or --operator to host:port"},
-		"an operator without port":   {nil, []string{"HEADGATE_OPERATOR=operator"}, 2, `operator "operator" is not host:port`},
-		"ports of another form":      {[]string{"--ports", "14101:8080"}, []string{"HEADGATE_OPERATOR=a:1"}, 2, `"14101:8080" is not listener=application, such as 14101=8080`},
-		"a listener twice":           {[]string{"--ports", "1=2,1=3"}, []string{"HEADGATE_OPERATOR=a:1"}, 2, "listener 1 twice"},
-		"a loop":                     {[]string{"--ports", "8080=8080"}, []string{"HEADGATE_OPERATOR=a:1"}, 2, "would forward to itself"},
-		"a local server for all":     {[]string{"--local-address", ":14191"}, []string{"HEADGATE_OPERATOR=a:1"}, 2, "is not on loopback"},
-		"an unknown command":         {[]string{"dance"}, []string{"HEADGATE_OPERATOR=a:1"}, 2, `unknown command "dance"`},
-		"a port in use":              {[]string{"--admin-address", taken, "--local-address", "127.0.0.1:0"}, []string{"HEADGATE_OPERATOR=a:1"}, 1, "address already in use"},
-		"a folder that is not there": {[]string{"--record", "/nowhere", "--admin-address", "127.0.0.1:0", "--local-address", "127.0.0.1:0"}, []string{"HEADGATE_OPERATOR=a:1"}, 1, "creating the record"},
-		"nobody to drain":            {[]string{"drain", "--local-address", "127.0.0.1:1"}, nil, 1, "no sidecar answers"},
-		"help":                       {[]string{"--help"}, nil, 0, "headgate-sidecar drain"},
-		"help in a word":             {[]string{"help"}, nil, 0, "Flags:"},
-		"the version":                {[]string{"version"}, nil, 0, "\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			command := exec.Command(binary, tc.args...)
-			command.Env = append([]string{"PATH="}, tc.env...)
-			out, _ := command.CombinedOutput()
-			if got := command.ProcessState.ExitCode(); got != tc.status || !strings.Contains(string(out), tc.want) {
-				t.Errorf("exit status %d, want %d; output:\n%s\nwant: %s", got, tc.status, out, tc.want)
-			}
-		})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -343,60 +342,6 @@ func TestExpectContinueWaitsForTheApplication(t *testing.T) {
 	}
 }
 
-func TestUpgradedConnectionsAreRelayed(t *testing.T) {
-	g := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, rw, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer func() { _ = conn.Close() }()
-		_, _ = fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\nSec-Websocket-Accept: x\r\n\r\n", r.Header.Get("Upgrade"))
-		_ = rw.Flush()
-		_, _ = io.Copy(conn, rw) // echo
-	}))
-	c := dial(t, g.address)
-	_, _ = io.WriteString(c, "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n")
-	in := bufio.NewReader(c)
-	response, err := http.ReadResponse(in, nil)
-	if err != nil || response.StatusCode != http.StatusSwitchingProtocols || response.Header.Get("Upgrade") != "websocket" || response.Header.Get("Sec-Websocket-Accept") != "x" {
-		t.Fatalf("got %+v, %v", response, err)
-	}
-	for _, word := range []string{"ping", "\x00\xff\n"} {
-		_, _ = io.WriteString(c, word)
-		back := make([]byte, len(word))
-		if _, err := io.ReadFull(in, back); err != nil || string(back) != word {
-			t.Fatalf("sent %q, got %q, %v", word, back, err)
-		}
-	}
-	// The client's half-close reaches the application, whose end reaches the client.
-	_ = c.(*net.TCPConn).CloseWrite()
-	if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
-		t.Errorf("got %q, %v", rest, err)
-	}
-}
-
-// The application would serve any number of requests on such a connection, and nobody would decide them.
-func TestAnUpgradeToHTTP2IsNotPassedOn(t *testing.T) {
-	var asked atomic.Pointer[http.Request]
-	g := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked.Store(r) }))
-	for _, protocol := range []string{"h2c", "websocket, H2C", "HTTP/2.0", "TLS/1.2"} {
-		answer := raw(t, g.address, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: "+protocol+"\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n")
-		if h := asked.Load().Header; !strings.HasPrefix(answer, "HTTP/1.1 200") || h["Upgrade"] != nil || h["Http2-Settings"] != nil {
-			t.Errorf("%s: the application saw %v and the client %q", protocol, h, answer)
-		}
-	}
-}
-
-func TestAnUpgradeIsDeniedBeforeIt(t *testing.T) {
-	g := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the application was asked") }))
-	g.engine.answer.Store(&admission.Decision{})
-	answer := raw(t, g.address, "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n")
-	if !strings.HasPrefix(answer, "HTTP/1.1 429") {
-		t.Errorf("got %q", answer)
-	}
-}
-
 func TestDenialsDoNotReachTheApplication(t *testing.T) {
 	both(t, func(t *testing.T, h2 bool) {
 		g := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the application was asked") }))
@@ -415,94 +360,6 @@ func TestDenialsDoNotReachTheApplication(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestAnApplicationThatIsAwayIsABadGateway(t *testing.T) {
-	both(t, func(t *testing.T, h2 bool) {
-		g := serveAt(t, closedPort(t))
-		response, err := client(t, h2).Get(g.url("/"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _ = body(t, response); response.StatusCode != http.StatusBadGateway {
-			t.Errorf("got %d, want 502", response.StatusCode)
-		}
-	})
-}
-
-func closedPort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-func TestARequestWaitsForAnApplicationThatIsJustStarting(t *testing.T) {
-	port := closedPort(t)
-	g := serveAt(t, port)
-	answer := make(chan int, 1)
-	c := client(t, false)
-	go func() {
-		// Each attempt waits for a while; one of them meets the start.
-		for range 50 {
-			response, err := c.Get(g.url("/"))
-			if err == nil {
-				_ = response.Body.Close()
-				answer <- response.StatusCode
-				return
-			}
-		}
-		answer <- 0
-	}()
-	eventually(t, "the first attempt", func() bool { return g.engine.asked.Load() != nil })
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		t.Skip("somebody else took the port")
-	}
-	s := &http.Server{Handler: http.NotFoundHandler()}
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.Serve(l) }()
-	defer func() { _ = s.Close(); <-ended }()
-	if got := <-answer; got != http.StatusNotFound {
-		t.Errorf("got %d, want the application's answer", got)
-	}
-}
-
-func TestAnApplicationOnIPv6IsReached(t *testing.T) {
-	l, err := net.Listen("tcp6", "[::1]:0")
-	if err != nil {
-		t.Skip("no IPv6 here")
-	}
-	s := &http.Server{Handler: http.NotFoundHandler()}
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.Serve(l) }()
-	defer func() { _ = s.Close(); <-ended }()
-	g := serveAt(t, l.Addr().(*net.TCPAddr).Port)
-	response, err := client(t, false).Get(g.url("/"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _ = body(t, response); response.StatusCode != http.StatusNotFound {
-		t.Errorf("got %d", response.StatusCode)
-	}
-}
-
-func TestAnApplicationThatBreaksOffBreaksTheAnswer(t *testing.T) {
-	g := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, strings.Repeat("x", 100_000))
-		panic(http.ErrAbortHandler)
-	}))
-	response, err := client(t, false).Get(g.url("/"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if _, err := io.ReadAll(response.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a cut answer reads as %v, want the client to see that it is cut", err)
-	}
 }
 
 func TestHostileHeadsAreRefused(t *testing.T) {
