@@ -107,6 +107,9 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 		return nil
 	}
 	level := l.burst.Part(fill, quotav1.Whole) // the limiter cuts it to the burst of the share
+	if old != nil && old.units > 0 {
+		level = 0 // the pod had a share, by other keys
+	}
 	l.account = &account{allowed: new(counter), denied: new(counter)}
 	if old != nil {
 		l.account.allowed, l.account.denied = old.account.allowed, old.account.denied

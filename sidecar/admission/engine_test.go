@@ -127,6 +127,9 @@ func TestBalancesSurviveChanges(t *testing.T) {
 		"another key starts with nothing": {func(e *Engine) {
 			apply(t, e, start, snapshot("v2", keyed(limit("all", 10, 10), byClient(0, 0))), part("all", 1, 0))
 		}, 0},
+		"another key starts with nothing whatever fills it": {func(e *Engine) {
+			apply(t, e, start, snapshot("v2", keyed(limit("all", 10, 10), byClient(0, 0))), part("all", 1, 1))
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := full(limit("all", 10, 10))
