@@ -35,7 +35,8 @@ func (e *Engine) Decide(r *Request, now limiter.Time) Decision {
 		}
 		count(matches, &d)
 		if e.options.Recorder != nil {
-			e.record(matches, r, &d, now)
+			// The limiter takes an instant before the last change of the numbers for that of the change.
+			e.record(matches, r, &d, max(now, limiter.Time(e.changed.Load())))
 		}
 		return d
 	}

@@ -39,7 +39,8 @@ type Engine struct {
 	options Options
 	seed    maphash.Seed
 
-	table atomic.Pointer[table] // nil before the first assignment and after Stop
+	table   atomic.Pointer[table] // nil before the first assignment and after Stop
+	changed atomic.Int64          // when the numbers last changed; set before they do
 
 	mu      sync.Mutex // serialises changes of table
 	stopped bool       // guarded by mu
@@ -86,6 +87,7 @@ func (e *Engine) Apply(s *quotav1.Snapshot, shares []*quotav1.Share, now limiter
 		}
 	}
 	// Nothing can fail any more.
+	e.changed.Store(max(e.changed.Load(), int64(now)))
 	for _, l := range next.limits {
 		old := before.limit(l.id)
 		if old != nil && old.account == l.account {

@@ -722,7 +722,7 @@ type Assignment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Epoch of the leader that sent it; refused when older than the adopted one.
 	Epoch uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Counts the assignments of one stream, from 1.
+	// Rises from assignment to assignment; gaps mean nothing. An older one than seen on the stream is ignored.
 	Seq uint64 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
 	// What to enforce. Absent when it has not changed since the last assignment of this stream.
 	Snapshot *Snapshot `protobuf:"bytes,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
