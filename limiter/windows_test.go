@@ -66,6 +66,10 @@ func TestWindowsDecideAsTheirTracesSay(t *testing.T) {
 			{1900 * ms, 3, true, 0, 0},
 			{1900 * ms, 5, false, 0, Never},
 			{1900 * ms, 0, true, 0, 0},
+			{2600 * ms, 1, true, 0, 0},
+			{3000 * ms, 1, true, 2 * Token, 0},
+			{2700 * ms, 1, true, 1 * Token, 0}, // counts from when the clock was last
+			{3800 * ms, 3, false, 2 * Token, 200 * time.Millisecond},
 		},
 	}
 	for name, l := range makeWindowed(t, 4, time.Second) {
