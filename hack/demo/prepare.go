@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,25 +146,8 @@ func (s *stage) deploy(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if s.address, err = s.cluster.Address(ctx, s.app); err != nil {
-		return err
-	}
-	return reachable(ctx, s.address)
-}
-
-// reachable fails where this machine has no way to the cluster's own addresses.
-func reachable(ctx context.Context, address string) error {
-	u, err := url.Parse(address)
-	if err != nil {
-		return err
-	}
-	return testbed.Wait(ctx, 10*time.Second, "the app's Service to answer", func(ctx context.Context) error {
-		conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", u.Host)
-		if err != nil {
-			return fmt.Errorf("%w: the load is sent from this machine to addresses of the cluster (%s); with CLUSTER=current run the demo on one of its nodes, or leave CLUSTER out to use the local cluster", err, address)
-		}
-		return conn.Close()
-	})
+	s.address, err = s.cluster.Address(ctx, s.app)
+	return err
 }
 
 // limit applies the sample policy in the demo's namespace.
@@ -191,5 +172,11 @@ func (s *stage) limit(ctx context.Context) error {
 		return err
 	}
 	// The pods of before the policy had no preStop hook: while they go, requests to them may fail, policy or not.
-	return s.settled(ctx, 2)
+	if err := s.settled(ctx, 2); err != nil {
+		return err
+	}
+	if err := s.cluster.WaitReachable(ctx, 10*time.Second, s.address); err != nil {
+		return fmt.Errorf("%w; the load is sent from here to the cluster's own addresses: with CLUSTER=current run the demo on one of its nodes, or leave CLUSTER out to use the local cluster", err)
+	}
+	return nil
 }

@@ -179,6 +179,7 @@ func (s *space) load(a *testbed.App, clients ...load.Client) *load.Run {
 	s.Helper()
 	address, err := suite.Address(s.ctx, a)
 	s.must(err, "load")
+	s.must(suite.WaitReachable(s.ctx, soon, address), "load")
 	run, err := load.Start(s.ctx, address, clients...)
 	s.must(err, "load")
 	s.Cleanup(func() { run.Stop() })

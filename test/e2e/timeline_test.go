@@ -21,8 +21,9 @@ import (
 // moments are when a pod was first seen in some state. The times in a pod's status have whole seconds; those of the events of
 // a watch are later than the truth, by milliseconds.
 type moments struct {
-	app   time.Time // every container but the sidecar is ready, so only the share is missing
-	ready time.Time // the pod gets requests
+	starting bool      // it was seen before its app was ready, so the other times are those of the change
+	app      time.Time // every container but the sidecar is ready, so only the share is missing
+	ready    time.Time // the pod gets requests
 }
 
 // timeline watches the pods of an app.
@@ -68,7 +69,9 @@ func (l *timeline) note(pod *corev1.Pod) {
 		l.pods[pod.Namespace+"/"+pod.Name] = m
 	}
 	now := time.Now()
-	if m.app.IsZero() && appReady(pod) {
+	if !appReady(pod) {
+		m.starting = true
+	} else if m.app.IsZero() && m.starting {
 		m.app = now
 	}
 	if m.ready.IsZero() && testbed.Ready(pod) {
