@@ -114,6 +114,10 @@ demo: ## Watch a limit hold while pods come and go: cluster, operator, app, load
 demo-down: ## Remove all that the demo made, the local cluster included.
 	@HELM=$(HELM) $(GO) run ./hack/demo down
 
+.PHONY: bench-limiter
+bench-limiter: ## Measure the limiter beside its peers; writes bin/bench/limiter.json and docs/benchmarks/limiter.md.
+	cd hack/bench/limiter && $(GO) run . -json ../../../bin/bench/limiter.json -page ../../../docs/benchmarks/limiter.md
+
 ##@ Images
 
 .PHONY: images

@@ -178,6 +178,19 @@ func TestHomeSharesEquallyAmongThePodsThatServe(t *testing.T) {
 			b.now += 1002 * int64(time.Millisecond)
 			b.wantShares(map[string]string{"a": "1/1"})
 		},
+		"a draining pod that nobody asks any more gives up its share before it ends": func(_ *testing.T, b *bench) {
+			usage := func(admitted uint64) *quotav1.Usage {
+				return &quotav1.Usage{Draining: true, Limits: []*quotav1.LimitUsage{{LimitId: "uid/all", Admitted: admitted}}}
+			}
+			b.report("b", b.pods["b"], usage(10))
+			b.wantShares(map[string]string{"a": "1/2", "b": "1/2"})
+			b.report("b", b.pods["b"], usage(11))
+			b.wantShares(map[string]string{"a": "1/2", "b": "1/2"})
+			b.report("b", b.pods["b"], usage(11))
+			b.wantShares(map[string]string{"a": "1/2", "b": "0"})
+			b.now += 1002 * int64(time.Millisecond)
+			b.wantShares(map[string]string{"a": "1/1", "b": "0"})
+		},
 		"a killed pod's share stays reserved until the kubelet reports its end": func(t *testing.T, b *bench) {
 			b.detach("b", b.pods["b"])
 			delete(b.pods, "b")

@@ -143,6 +143,8 @@ func (h *Home) want(pod *pod) escrow.Want {
 	switch {
 	case pod.session == nil || !pod.observed:
 		return escrow.WantNone
+	case pod.session.quiet:
+		return escrow.WantNone
 	case pod.session.draining || pod.state.Terminating || pod.state.Deleted:
 		return escrow.WantKeep
 	case pod.unreadySince == 0 || time.Duration(h.opts.Now()-pod.unreadySince) < flap && pod.session.served:

@@ -24,6 +24,7 @@ type session struct {
 
 	want     escrow.Want
 	draining bool
+	quiet    bool // draining, and nothing was asked of it between two heartbeats: nobody comes any more
 	served   bool // it has had a share
 
 	next      *quotav1.Assignment // offered and not yet sent
@@ -225,13 +226,16 @@ func (h *Home) report(uid types.UID, s *session, u *quotav1.Usage) {
 	}
 	s.heard = h.opts.Now()
 	s.heartbeat = &quotav1.HeartbeatAck{Nonce: u.Nonce}
+	quiet := s.draining && u.Draining
 	for _, l := range u.Limits {
+		before := s.usage[l.LimitId]
+		quiet = quiet && l.Admitted == before.GetAdmitted() && l.Denied == before.GetDenied()
 		if _, known := s.usage[l.LimitId]; known || len(s.usage) < maxUsage {
 			s.usage[l.LimitId] = l
 		}
 	}
-	if u.Draining && !s.draining {
-		s.draining = true
+	if u.Draining && !s.draining || quiet && !s.quiet {
+		s.draining, s.quiet = true, quiet
 		h.assess(uid, p)
 	}
 	s.signal()
