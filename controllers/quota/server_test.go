@@ -186,7 +186,7 @@ func (o *operator) dial(token string) clientStream {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	o.t.Cleanup(func() { conn.Close() })
+	o.t.Cleanup(func() { _ = conn.Close() })
 	s, err := quotav1.NewQuotaClient(conn).Connect(metadata.AppendToOutgoingContext(o.t.Context(), "authorization", "Bearer "+token))
 	if err != nil {
 		o.t.Fatal(err)
