@@ -12,14 +12,10 @@ import (
 	"os"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -101,12 +97,7 @@ func managerOptions(o Options, lock *leader.Lock, cert func(*tls.ClientHelloInfo
 		WebhookServer: webhook.NewServer(webhook.Options{Port: o.WebhookPort, TLSOpts: []func(*tls.Config){
 			func(c *tls.Config) { c.GetCertificate, c.MinVersion = cert, tls.VersionTLS13 },
 		}}),
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.Namespace: {
-				FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, o.Secret),
-			}}},
-			&corev1.ConfigMap{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, o.CAConfigMap)},
-		}, DefaultTransform: cache.TransformStripManagedFields()},
+		Cache: cacheOptions(o),
 	}
 }
 
