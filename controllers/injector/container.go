@@ -30,7 +30,7 @@ func container(cfg Config, pairs []portPair, guaranteed bool) corev1.Container {
 		Ports:          []corev1.ContainerPort{{Name: "headgate-admin", ContainerPort: quotav1.PortAdmin, Protocol: corev1.ProtocolTCP}},
 		Resources:      resources(cfg.Resources, guaranteed),
 		StartupProbe:   probe(quotav1.PathStarted, 60),
-		ReadinessProbe: probe(quotav1.PathReady, 3),
+		ReadinessProbe: probe(quotav1.PathReady+"?wait=900ms", 3),
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
 			Exec: &corev1.ExecAction{Command: []string{"/headgate-sidecar", "drain"}},
 		}},
@@ -87,7 +87,7 @@ func probe(at string, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: at, Port: intstr.FromInt32(quotav1.PortAdmin)}},
 		PeriodSeconds:    1,
-		TimeoutSeconds:   1,
+		TimeoutSeconds:   2,
 		FailureThreshold: failures,
 	}
 }

@@ -56,7 +56,7 @@ func (a *Admin) Public() http.Handler {
 	mux.HandleFunc("GET "+quotav1.PathStarted, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "started\n")
 	})
-	mux.HandleFunc("GET "+quotav1.PathReady, a.ready)
+	mux.HandleFunc("GET "+quotav1.PathReady, a.readiness)
 	mux.Handle("GET "+quotav1.PathMetrics, a.metrics.handler())
 	return mux
 }
@@ -71,24 +71,6 @@ func (a *Admin) Local() http.Handler {
 		_, _ = io.WriteString(w, "draining\n")
 	})
 	return mux
-}
-
-// ready says in its body why the pod is not ready.
-func (a *Admin) ready(w http.ResponseWriter, _ *http.Request) {
-	reason := ""
-	if a.options.Draining() {
-		reason = "draining"
-	} else if err := a.options.Engine.Ready(); err != nil {
-		reason = err.Error()
-		if s := a.options.Quota(); !s.Connected && s.LastError != "" {
-			reason += "; operator not connected: " + s.LastError
-		}
-	}
-	if reason != "" {
-		http.Error(w, "not ready: "+reason, http.StatusServiceUnavailable)
-		return
-	}
-	_, _ = io.WriteString(w, "ready\n")
 }
 
 // Server returns an HTTP server for one of the handlers.
