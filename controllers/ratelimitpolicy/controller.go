@@ -58,7 +58,7 @@ type Reconciler struct {
 // Settings name the objects around the policies.
 type Settings struct {
 	Namespace   string // of the operator; never injected
-	Webhook     string // MutatingWebhookConfiguration whose namespaceSelector follows the policies
+	Webhook     string // MutatingWebhookConfiguration that follows the policies
 	WebhookName string // name of the one webhook in it
 	CAConfigMap string // in every namespace that has a policy
 }
@@ -129,7 +129,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err := r.Client.Get(ctx, req.NamespacedName, policy)
 	if apierrors.IsNotFound(err) || err == nil && !policy.DeletionTimestamp.IsZero() {
 		r.Mint.Withdraw(req.NamespacedName)
-		return reconcile.Result{}, r.ensureSelector(ctx)
+		return reconcile.Result{}, r.openWebhook(ctx)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("policy %s: %w", req.NamespacedName, err)

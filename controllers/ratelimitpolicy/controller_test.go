@@ -161,7 +161,7 @@ func TestPolicies(t *testing.T) {
 func (w *world) selected() []string {
 	var c admissionregistrationv1.MutatingWebhookConfiguration
 	w.must(w.Get(context.Background(), types.NamespacedName{Name: "headgate-operator"}, &c))
-	if s := c.Webhooks[0].NamespaceSelector; s != nil && len(s.MatchExpressions) == 1 {
+	if s := c.Webhooks[0].NamespaceSelector; len(c.Webhooks[0].Rules) == 1 && s != nil && len(s.MatchExpressions) == 1 {
 		return s.MatchExpressions[0].Values
 	}
 	return nil

@@ -22,9 +22,6 @@ import (
 	"github.com/headgate/headgate/api/v1alpha1"
 )
 
-// nowhere stands in the selector when no namespace has a policy: an empty list is not allowed, and this is no valid name.
-const nowhere = "no.namespace.has.a.policy"
-
 // prepareNamespace puts the CA where the namespace's pods find it, then opens the webhook for the namespace: both before a
 // pod is created for the policy's sake.
 func (r *Reconciler) prepareNamespace(ctx context.Context, s *scope) error {
@@ -34,7 +31,7 @@ func (r *Reconciler) prepareNamespace(ctx context.Context, s *scope) error {
 	if err := r.ensureCA(ctx, s.policy.Namespace); err != nil {
 		return err
 	}
-	return r.ensureSelector(ctx)
+	return r.openWebhook(ctx)
 }
 
 // excluded reports whether pods of a namespace are never injected.
@@ -68,9 +65,10 @@ func (r *Reconciler) ensureCA(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// ensureSelector keeps the webhook's namespaceSelector equal to the namespaces that have policies, so that creating a pod
-// anywhere else does not depend on Headgate.
-func (r *Reconciler) ensureSelector(ctx context.Context) error {
+// openWebhook keeps what the webhook selects equal to the pods of the namespaces that have policies, so that creating a pod
+// anywhere else does not depend on Headgate. The chart leaves rules and namespaceSelector to it alone: while there are no
+// policies the webhook has no rules and is never called, and an upgrade of the chart has nothing to disagree about.
+func (r *Reconciler) openWebhook(ctx context.Context) error {
 	var policies v1alpha1.RateLimitPolicyList
 	if err := r.Client.List(ctx, &policies); err != nil {
 		return fmt.Errorf("policies: %w", err)
@@ -83,9 +81,6 @@ func (r *Reconciler) ensureSelector(ctx context.Context) error {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	if len(names) == 0 {
-		names = []string{nowhere}
-	}
 	var have admissionregistrationv1.MutatingWebhookConfiguration
 	err := r.Client.Get(ctx, types.NamespacedName{Name: r.Settings.Webhook}, &have)
 	if apierrors.IsNotFound(err) {
@@ -96,23 +91,32 @@ func (r *Reconciler) ensureSelector(ctx context.Context) error {
 	if selects(&have, r.Settings.WebhookName, names) {
 		return nil
 	}
-	want := admissionregistrationac.MutatingWebhookConfiguration(r.Settings.Webhook).WithWebhooks(
-		admissionregistrationac.MutatingWebhook().WithName(r.Settings.WebhookName).WithNamespaceSelector(
-			metav1ac.LabelSelector().WithMatchExpressions(metav1ac.LabelSelectorRequirement().
-				WithKey(corev1.LabelMetadataName).WithOperator(metav1.LabelSelectorOpIn).WithValues(names...))))
+	hook := admissionregistrationac.MutatingWebhook().WithName(r.Settings.WebhookName)
+	if len(names) > 0 {
+		hook.WithNamespaceSelector(metav1ac.LabelSelector().WithMatchExpressions(metav1ac.LabelSelectorRequirement().
+			WithKey(corev1.LabelMetadataName).WithOperator(metav1.LabelSelectorOpIn).WithValues(names...)))
+		hook.WithRules(admissionregistrationac.RuleWithOperations().WithOperations(admissionregistrationv1.Create).
+			WithAPIGroups("").WithAPIVersions("v1").WithResources("pods").WithScope(admissionregistrationv1.NamespacedScope))
+	}
+	want := admissionregistrationac.MutatingWebhookConfiguration(r.Settings.Webhook).WithWebhooks(hook)
 	if err := r.Client.Apply(ctx, want, FieldOwner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("namespaceSelector of webhook configuration %s: %w", r.Settings.Webhook, err)
+		return fmt.Errorf("webhook configuration %s: %w", r.Settings.Webhook, err)
 	}
 	return nil
 }
 
+// selects reports whether the webhook selects the pods of just these namespaces.
 func selects(c *admissionregistrationv1.MutatingWebhookConfiguration, name string, namespaces []string) bool {
 	for i := range c.Webhooks {
-		if c.Webhooks[i].Name != name {
+		hook := &c.Webhooks[i]
+		if hook.Name != name {
 			continue
 		}
-		s := c.Webhooks[i].NamespaceSelector
-		return s != nil && len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 1 &&
+		if len(namespaces) == 0 {
+			return len(hook.Rules) == 0
+		}
+		s := hook.NamespaceSelector
+		return len(hook.Rules) == 1 && s != nil && len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 1 &&
 			s.MatchExpressions[0].Key == corev1.LabelMetadataName && slices.Equal(s.MatchExpressions[0].Values, namespaces)
 	}
 	return false

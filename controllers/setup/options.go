@@ -49,7 +49,7 @@ func Parse(args []string) (Options, error) {
 	}
 	fs.StringVar(&o.Service, "service", "headgate-operator", "Service of the operator, in its own namespace: sidecars and the API server reach it there.")
 	fs.StringVar(&o.Secret, "certificate-secret", "headgate-operator-cert", "Secret, in the operator's namespace, that holds the certificate. It must exist; the operator fills it.")
-	fs.StringVar(&o.Webhook, "webhook-configuration", "headgate-operator", "MutatingWebhookConfiguration whose CA and namespaceSelector the operator keeps.")
+	fs.StringVar(&o.Webhook, "webhook-configuration", "headgate-operator", "MutatingWebhookConfiguration whose CA, rules and namespaceSelector the operator keeps.")
 	fs.StringVar(&o.CAConfigMap, "ca-configmap", "headgate-ca", "ConfigMap that the operator keeps in each namespace that has a policy.")
 	fs.StringVar(&o.Lease, "lease", "headgate-operator", "Lease, in the operator's namespace, by which the replicas elect their leader.")
 	fs.StringVar(&o.SidecarImage, "sidecar-image", "", "Image of the sidecar (required).")
