@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -84,6 +86,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.RateLimitPolicy{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace)).
+		Watches(&admissionregistrationv1.MutatingWebhookConfiguration{}, handler.EnqueueRequestsFromMapFunc(r.anyPolicy)).
 		WatchesRawSource(r.Bell.source())
 	for _, kind := range target.Kinds {
 		// A workload matters when it appears or goes; what changes in it shows in its pods.
@@ -96,6 +99,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // inNamespace maps an object to the policies of its namespace.
 func (r *Reconciler) inNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.requests(ctx, o.GetNamespace(), func(*v1alpha1.RateLimitPolicy) bool { return true })
+}
+
+// anyPolicy maps the webhook configuration, when somebody has changed it, to one policy: every reconciliation mends it.
+func (r *Reconciler) anyPolicy(ctx context.Context, o client.Object) []reconcile.Request {
+	if o.GetName() != r.Settings.Webhook {
+		return nil
+	}
+	all := r.requests(ctx, metav1.NamespaceAll, func(p *v1alpha1.RateLimitPolicy) bool { return !r.excluded(p.Namespace) })
+	return all[:min(1, len(all))]
 }
 
 // targeting maps a workload to the policies that target it.

@@ -99,6 +99,16 @@ func TestPolicies(t *testing.T) {
 				}
 				return ""
 			})
+			var hook admissionregistrationv1.MutatingWebhookConfiguration
+			w.must(w.Get(t.Context(), types.NamespacedName{Name: "headgate-operator"}, &hook))
+			hook.Webhooks[0].Rules = nil
+			w.must(w.Update(t.Context(), &hook))
+			w.eventually(func() string {
+				if !slices.Contains(w.selected(), ns) {
+					return "somebody took the webhook's rules away, and nobody put them back"
+				}
+				return ""
+			})
 			var ca corev1.ConfigMap
 			w.must(w.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "headgate-ca"}, &ca))
 			if ca.Data["ca.crt"] != "a certificate" {
