@@ -80,6 +80,8 @@ func programmed(s *scope) verdict {
 	switch {
 	case s.invalid != nil:
 		return no(kind, v1alpha1.ReasonReconciling, "Generation %d is invalid and not enforced.", generation)
+	case v.Pods == 0 && len(s.missing) == len(s.targets):
+		return no(kind, v1alpha1.ReasonReconciling, "There is nothing to enforce generation %d on: no target exists.", generation)
 	case v.Pods == 0:
 		return yes(kind, v1alpha1.ReasonProgrammed, "Generation %d will be enforced by every pod from its first request on; there are none now.", generation)
 	case len(v.Waiting) > 0:

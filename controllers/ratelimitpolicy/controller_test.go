@@ -30,7 +30,9 @@ func TestPolicies(t *testing.T) {
 			if !strings.Contains(c.Message, "Deployment/checkout not found in namespace "+ns) {
 				t.Errorf("message %q does not name the target", c.Message)
 			}
+			w.wantCondition(p, v1alpha1.ConditionProgrammed, v1alpha1.ReasonReconciling)
 			w.deployment(ns, "checkout")
+			w.wantCondition(p, v1alpha1.ConditionProgrammed, v1alpha1.ReasonProgrammed)
 			w.wantCondition(p, v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted)
 			w.wantCondition(p, v1alpha1.ConditionInjected, v1alpha1.ReasonNoPods)
 		},
@@ -123,6 +125,7 @@ func TestPolicies(t *testing.T) {
 			})
 		},
 		"the first fill of a limit is marked once and the mark stays": func(t *testing.T, ns string) {
+			w.deployment(ns, "checkout")
 			p := w.policy(ns)
 			w.wantCondition(p, v1alpha1.ConditionProgrammed, v1alpha1.ReasonProgrammed)
 			mark := p.Status.Limits[0].FirstFill
