@@ -3,7 +3,10 @@
 
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // farewell says what to try next.
 func (s *stage) farewell() {
@@ -29,5 +32,5 @@ func (s *stage) farewell() {
   kubectl -n %[1]s get hrlp -w
 
   make demo-down     # remove everything
-`, namespace, appName, s.address)
+`, namespace, appName, strings.TrimSuffix(s.address, ":80"))
 }

@@ -77,13 +77,14 @@ type sender struct {
 }
 
 func newSender(c Client, base string) *sender {
-	dialer := &net.Dialer{Timeout: 3 * time.Second}
 	timeout := c.Timeout
 	if timeout == 0 {
 		timeout = 5 * time.Second
 	}
 	return &sender{Client: c, base: base, http: &http.Client{Timeout: timeout, Transport: &http.Transport{
-		DialContext:     dialer.DialContext,
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			return Dial(ctx, address, 3*time.Second)
+		},
 		MaxConnsPerHost: 1,
 	}}}
 }

@@ -6,9 +6,10 @@ package testbed
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"time"
+
+	"github.com/headgate/headgate/test/load"
 )
 
 // inARow is how many connections must succeed, one after the other, before a Service is taken to lead to live pods only:
@@ -22,10 +23,9 @@ func (c *Cluster) WaitReachable(ctx context.Context, timeout time.Duration, addr
 	if err != nil {
 		return fmt.Errorf("service: %w", err)
 	}
-	dialer := &net.Dialer{Timeout: 500 * time.Millisecond}
 	return Wait(ctx, timeout, "the Service at "+u.Host+" to be reachable from this machine", func(ctx context.Context) error {
 		for range inARow {
-			conn, err := dialer.DialContext(ctx, "tcp", u.Host)
+			conn, err := load.Dial(ctx, u.Host, 500*time.Millisecond)
 			if err != nil {
 				return err
 			}
