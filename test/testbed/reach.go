@@ -29,7 +29,9 @@ func (c *Cluster) WaitReachable(ctx context.Context, timeout time.Duration, addr
 			if err != nil {
 				return err
 			}
-			conn.Close()
+			if err := conn.Close(); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
