@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -80,20 +79,15 @@ func (s *stage) start(ctx context.Context, p *progress) (err error) {
 
 // bringImages builds the programs and brings them to the nodes; helm is built by the way.
 func (s *stage) bringImages(ctx context.Context, p *progress) (testbed.Images, error) {
-	target := "images-load"
-	if !s.cluster.Local {
-		target = "images-push"
-		if registry := os.Getenv("IMG_REGISTRY"); registry == "" || strings.HasPrefix(registry, "localhost/") {
-			return testbed.Images{}, errors.New("CLUSTER=current: the cluster cannot reach images on this machine; set IMG_REGISTRY to a registry that you can push to and it can pull from, such as IMG_REGISTRY=registry.example.com/headgate")
-		}
+	var images testbed.Images
+	err := p.step("images", func() (err error) {
+		images, err = s.cluster.BringImages(ctx, s.repository, &indent{})
+		return err
+	})
+	if err != nil {
+		return images, err
 	}
-	if err := p.step("images", func() error { return s.make(ctx, target) }); err != nil {
-		return testbed.Images{}, err
-	}
-	if err := p.step("helm", func() error { return s.make(ctx, os.Getenv("HELM")) }); err != nil {
-		return testbed.Images{}, err
-	}
-	return testbed.BuiltImages(s.repository)
+	return images, p.step("helm", func() error { return s.make(ctx, os.Getenv("HELM")) })
 }
 
 // makeRecords makes a folder in which every sidecar, under its own user, can write. Nodes of the local cluster see it.

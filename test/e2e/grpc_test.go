@@ -30,7 +30,7 @@ func grpcCallIsDenied(t *testing.T) {
 	s.must(err, "service")
 	conn, err := grpc.NewClient(strings.TrimPrefix(address, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	s.must(err, "client")
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	client := healthv1.NewHealthClient(conn)
 	admitted, denied := 0, 0
 	for range 30 {

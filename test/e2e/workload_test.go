@@ -7,7 +7,7 @@ package e2e
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/headgate/headgate/api/v1alpha1"
@@ -111,16 +112,7 @@ func policyComesFirst(t *testing.T) {
 	app := s.app("app")
 	policy := s.policy("all", app.Name, perSecond("all", 30, 30))
 	s.apply(policy)
-	waitFor(s, soon, "the policy to say that its target is missing", func(ctx context.Context) error {
-		if err := suite.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
-			return err
-		}
-		c := meta.FindStatusCondition(policy.Status.Conditions, string(v1alpha1.ConditionAccepted))
-		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != string(v1alpha1.ReasonTargetNotFound) {
-			return errors.New("it does not")
-		}
-		return nil
-	})
+	s.says(policy, v1alpha1.ConditionAccepted, v1alpha1.ReasonTargetNotFound, app.Name)
 	s.must(suite.Create(s.ctx, app.Deployment(2)), "deployment")
 	s.enforced(policy, 2)
 	s.settled(app, 2)
@@ -133,6 +125,37 @@ func policyComesFirst(t *testing.T) {
 	s.until(run, 300)
 	s.none(run.Stop())
 	s.judge(run)
+}
+
+func wayAroundIsReported(t *testing.T) {
+	s := newSpace(t)
+	app := s.app("app")
+	s.must(suite.Create(s.ctx, app.Deployment(1)), "deployment")
+	policy := s.policy("all", app.Name, perSecond("all", 20, 20))
+	s.apply(policy)
+	s.enforced(policy, 1)
+	around := app.Service()
+	around.Name = "around"
+	around.Spec.Ports[0].TargetPort = intstr.FromInt32(8080)
+	s.must(suite.Create(s.ctx, around), "service")
+	s.says(policy, v1alpha1.ConditionInjected, v1alpha1.ReasonBypassable, around.Name)
+	s.must(suite.Delete(s.ctx, around), "service")
+	s.enforced(policy, 1)
+}
+
+// says waits until a condition is False, for a reason, with a message that holds a word.
+func (s *space) says(p *v1alpha1.RateLimitPolicy, kind v1alpha1.ConditionType, reason v1alpha1.Reason, word string) {
+	s.Helper()
+	waitFor(s, soon, "policy "+p.Name, func(ctx context.Context) error {
+		if err := suite.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(p.Status.Conditions, string(kind))
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != string(reason) || !strings.Contains(c.Message, word) {
+			return fmt.Errorf("condition %s is %+v, want reason %s and a message with %q", kind, c, reason, word)
+		}
+		return nil
+	})
 }
 
 // trafficIsLeftAlone: the sidecar is there in mode None and stands in nobody's way; a pod with the label has none.
@@ -157,16 +180,7 @@ func trafficIsLeftAlone(t *testing.T) {
 	if pods := s.settled(out, 1); injector.Injected(&pods[0].Spec) {
 		s.Error("a pod that opted out got the sidecar")
 	}
-	waitFor(s, soon, "the policy to say that a pod has opted out", func(ctx context.Context) error {
-		if err := suite.Get(ctx, client.ObjectKeyFromObject(refused), refused); err != nil {
-			return err
-		}
-		c := meta.FindStatusCondition(refused.Status.Conditions, string(v1alpha1.ConditionInjected))
-		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, v1alpha1.LabelInject) {
-			return errors.New("it does not")
-		}
-		return nil
-	})
+	s.says(refused, v1alpha1.ConditionInjected, v1alpha1.ReasonPodsWithoutSidecar, v1alpha1.LabelInject)
 	for _, app := range []*testbed.App{none, out} {
 		run := s.load(app, load.Client{Rate: 50, Connections: load.New})
 		s.until(run, 100)
