@@ -1,0 +1,173 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package escrow
+
+import "math"
+
+// Recovery is what a new leader knows of the time before it.
+type Recovery struct {
+	// Epoch of this leader, above any before it.
+	Epoch uint64
+	// Previous is the epoch directly before; a Handover of another one is refused.
+	Previous uint64
+	// First says that the limit has never been served: the pool starts full. It may be true once in a limit's life.
+	First bool
+	// Existing are the processes that may run and have to say what they hold.
+	Existing []string
+	// Ceiling is the largest burst that an existing process may have been told, in tokens, and CeilingOutstanding the
+	// largest Limit.Outstanding; 0 means those of the limit.
+	Ceiling, CeilingOutstanding int64
+}
+
+// Fleet is the leader's side of one limit: which processes there are, what share each has, which of the shares sleep, and
+// what is therefore left for the mint to earn. A Mint for each account lends what is earned here.
+//
+// At every instant
+//
+//	rate of the mint + sum of the shares not proven asleep = R        and        pool + lent + B/4 <= B
+//
+// so that all pods and the mint together are one token bucket. Times are nanoseconds of the leader's monotonic clock. A
+// Fleet and its mints are not safe for concurrent use; the owner serialises the calls.
+type Fleet struct {
+	recovery Recovery
+	limit    Limit
+	sleep    int64 // D
+	deadline int64 // of the lease: nothing is earned or granted from then on
+	stopped  bool
+
+	ledger  *Ledger
+	pods    map[string]*pod
+	list    []*pod
+	seq     uint64
+	planned bool // nothing has changed since the last plan
+	edit    uint64
+	shared  bool // some process may have a share
+
+	now    int64
+	earned uint64 // micro-tokens since the start; wraps around, and differences hold
+	rate   accrual
+	parts  uint64 // of wholeParts: the mint's own rate
+	next   int64  // no promise ends before
+
+	mints []*Mint // the first is the account that nobody has borrowed from
+}
+
+// pod is what the leader knows of one process.
+type pod struct {
+	id    string
+	units uint64 // the largest share it may believe in
+	until int64  // it sleeps until then; what is past is not relied on
+	quiet bool   // it sleeps, by the account of Fleet.parts
+	gone  bool
+	lost  bool
+
+	sent     int64 // newest Beat.Sent
+	order    Order // newest decided
+	awakeOff uint64
+	acked    uint64
+	dirty    bool
+}
+
+// NewFleet returns the leader's side of a limit. sleep is D, for how long a promise to sleep holds (1 s by default).
+// Nothing is earned before Lease is called.
+func NewFleet(l Limit, sleep int64, r Recovery, now int64) *Fleet {
+	r.Ceiling = max(r.Ceiling, l.Burst)
+	r.CeilingOutstanding = max(r.CeilingOutstanding, l.Outstanding())
+	f := &Fleet{
+		recovery: r, limit: l, sleep: sleep, deadline: now, now: now, next: math.MaxInt64, seq: 1, edit: 1,
+		ledger: New(Whole, 0, r.Existing), pods: map[string]*pod{}, shared: len(r.Existing) > 0,
+	}
+	f.ledger.SetDelay(l.growthDelay())
+	f.recount()
+	first := newMint(f)
+	f.mints = append(f.mints, first)
+	if r.First && len(r.Existing) == 0 {
+		first.pool = first.room()
+	}
+	return f
+}
+
+// Lease lets the leader go on until a time of its clock. The caller makes sure that nobody else can lead before
+// (sent renewal + duration, with the margin for clocks). Earlier times than before are refused: they shorten nothing.
+func (f *Fleet) Lease(until, now int64) {
+	f.advance(now)
+	if !f.stopped {
+		f.deadline = max(f.deadline, until)
+	}
+}
+
+// Stop ends this leader's part for good, whatever lease is renewed: nothing is granted from now on, so Handover may be asked of the mints.
+func (f *Fleet) Stop(now int64) {
+	f.advance(now)
+	f.stopped, f.deadline = true, math.MinInt64
+}
+
+// Leading reports whether this leader may still grant.
+func (f *Fleet) Leading(now int64) bool { return now < f.deadline }
+
+// Unregistered counts the processes that existed before this leader and have not said what they hold.
+func (f *Fleet) Unregistered() int { return len(f.ledger.unregistered) }
+
+// Reserved lists the processes that hold a share and cannot be reached, and those that have not registered.
+func (f *Fleet) Reserved() []string { return f.ledger.Silent() }
+
+// Limit returns the numbers in force at the leader.
+func (f *Fleet) Limit() Limit { return f.limit }
+
+// Edit changes the numbers. A larger burst adds room and no tokens; a smaller one takes what is above it for good.
+func (f *Fleet) Edit(l Limit, now int64) {
+	if l == f.limit {
+		return
+	}
+	f.advance(now)
+	f.sync()
+	f.recovery.Ceiling = max(f.recovery.Ceiling, l.Burst)
+	f.recovery.CeilingOutstanding = max(f.recovery.CeilingOutstanding, l.Outstanding())
+	f.limit = l
+	f.ledger.SetDelay(l.growthDelay())
+	f.rate.restart()
+	f.sync()
+	f.seq++
+	f.edit = f.seq
+	for _, p := range f.list {
+		p.order.Seq = f.seq
+		f.setAwake(p)
+		p.dirty = true
+	}
+	f.recount()
+	f.planned = false
+}
+
+// Settled reports whether the numbers of before the last Edit are out of use everywhere.
+func (f *Fleet) Settled() bool {
+	for _, p := range f.list {
+		if p.acked < f.edit {
+			return false
+		}
+	}
+	for _, m := range f.mints {
+		if m.room() < 0 {
+			return false
+		}
+	}
+	return f.Unregistered() == 0
+}
+
+// Account returns the mint of an account that has not borrowed yet. It has what it would have if it had been there
+// from the start.
+func (f *Fleet) Account(now int64) *Mint {
+	f.advance(now)
+	f.mints[0].sync()
+	m := newMint(f)
+	m.pool = f.mints[0].pool
+	f.mints = append(f.mints, m)
+	return m
+}
+
+// sync settles every account at the numbers of this moment, before they change or because they have.
+func (f *Fleet) sync() {
+	for _, m := range f.mints {
+		m.sync()
+	}
+}

@@ -1,0 +1,104 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package escrow
+
+// Hello takes in a process that has adopted this epoch and says what it holds: its share in the Beat, and its loans in
+// the claims that came with it, which the caller passes on to the mints before anything else. Accounts that are not
+// among the claims have nothing lent to it. A repeated Hello is a Beat.
+func (f *Fleet) Hello(id string, b Beat, now int64) {
+	if b.Epoch != f.recovery.Epoch || !f.Leading(now) {
+		return
+	}
+	f.advance(now)
+	if f.pods[id] == nil {
+		f.sync()
+		p := &pod{id: id, dirty: true}
+		p.order = Order{Seq: f.seq, Units: b.Units, Awake: b.Awake}
+		f.pods[id] = p
+		f.list = append(f.list, p)
+		f.ledger.Join(id, b.Units, f.now)
+		f.ledger.Register(id, b.Units, f.now)
+		f.shared = f.shared || b.Units > 0
+		p.units = b.Units
+		f.recount()
+		f.sync()
+		f.planned = false
+	}
+	f.Beat(id, b, now)
+}
+
+// Beat takes in what a process says about its share. It reports whether the process is known; one that is not has to
+// adopt the epoch and send a Hello.
+func (f *Fleet) Beat(id string, b Beat, now int64) bool {
+	p := f.pods[id]
+	if p == nil || b.Epoch != f.recovery.Epoch {
+		return false
+	}
+	if !f.Leading(now) {
+		return true
+	}
+	f.advance(now)
+	if b.Promise {
+		f.promise(p, b.Heard)
+	}
+	if b.Acked > p.acked {
+		p.acked = b.Acked
+		f.ledger.Ack(id, b.Acked, f.now)
+		f.believe(p)
+	}
+	if b.Sent > p.sent {
+		p.sent = b.Sent
+		p.dirty = true
+		want := WantFull
+		if b.Draining {
+			want = WantKeep
+		}
+		if h := f.ledger.holders[id]; h.want != want && h.want != WantNone {
+			h.want = want
+			f.planned = false
+		}
+	}
+	return true
+}
+
+// believe takes over from the ledger what the process may believe in.
+func (f *Fleet) believe(p *pod) {
+	p.units = f.ledger.holders[p.id].believed()
+	f.recount()
+	f.planned = false
+}
+
+// Gone takes out a process on its final report or on proof that it has ended. What it had borrowed and not reported is
+// spent.
+func (f *Fleet) Gone(id string, now int64) {
+	f.advance(now)
+	f.sync()
+	if p := f.pods[id]; p != nil {
+		for _, m := range f.mints {
+			m.gone(p)
+		}
+		f.ledger.Gone(id, f.now)
+		delete(f.pods, id)
+		p.gone = true
+		for i, x := range f.list {
+			if x == p {
+				last := len(f.list) - 1
+				f.list[i] = f.list[last]
+				f.list = f.list[:last]
+				break
+			}
+		}
+	}
+	f.ledger.Register(id, 0, f.now)
+	f.recount()
+	f.sync()
+	f.planned = false
+}
+
+// reconnect undoes Disconnect for a process that kept what it had: its pending shares stay pending.
+func (l *Ledger) reconnect(id string) {
+	if h := l.holders[id]; h != nil {
+		h.connected = true
+	}
+}

@@ -1,0 +1,91 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package escrow
+
+// Flush calls emit with every order that is due, in the order in which the processes came. Call it after every message
+// that was taken in, and when Next has passed.
+func (f *Fleet) Flush(now int64, emit func(id string, o Order)) {
+	if !f.Leading(now) {
+		return
+	}
+	f.advance(now)
+	f.plan()
+	for _, p := range f.list {
+		if !p.dirty {
+			continue
+		}
+		p.dirty = false
+		p.order.Epoch = f.recovery.Epoch
+		p.order.Sent = f.now
+		p.order.Heard = p.sent
+		p.order.Limit = f.limit
+		emit(p.id, p.order)
+	}
+}
+
+// Next returns when capacity that rests will be ready to move, if any rests.
+func (f *Fleet) Next() (int64, bool) { return f.ledger.Next() }
+
+// plan moves shares. Where the equal share would be below one token there are none, and the mint has the whole burst;
+// so it is where one request may cost more than shares leave to the pool.
+func (f *Fleet) plan() {
+	if at, ok := f.ledger.Next(); f.planned && (!ok || at > f.now) {
+		return
+	}
+	f.planned = true
+	n := uint64(len(f.list) + f.Unregistered())
+	useful := n > 0 && uint64(f.limit.shares())/n >= Micro && f.limit.MaxCost*Micro <= f.limit.Burst*Micro-f.limit.shares()
+	for _, p := range f.list {
+		switch h := f.ledger.holders[p.id]; {
+		case !useful:
+			h.want = WantNone
+		case h.want == WantNone:
+			h.want = WantFull
+		}
+	}
+	if useful && !f.shared {
+		f.sync()
+		f.shared = true // the room of every account ends a quarter lower
+		f.sync()
+	}
+	if useful && f.crowded() {
+		f.planned = false // shares wait until what is lent has come down
+		return
+	}
+	f.seq++
+	for _, g := range f.ledger.Plan(f.seq, f.now) {
+		p := f.pods[g.Holder]
+		p.order.Units = g.Units
+		p.order.Seq = f.seq
+		p.dirty = true
+		p.units = f.ledger.holders[p.id].believed()
+		f.setAwake(p)
+	}
+	f.recount()
+	if !useful && f.shared && f.ledger.idle() == Whole {
+		f.sync()
+		f.shared = false
+		f.sync()
+	}
+}
+
+// crowded reports whether an account has more lent than it may beside the shares.
+func (f *Fleet) crowded() bool {
+	for _, m := range f.mints {
+		if m.room() < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// setAwake decides whether a tenth of the share is earned all the time. It counts as earned from now on, and no longer
+// only once an order that ends it is acknowledged.
+func (f *Fleet) setAwake(p *pod) {
+	awake := f.limit.awakeCap(p.order.Units) > 0
+	if !awake && p.order.Awake {
+		p.awakeOff = f.seq
+	}
+	p.order.Awake = awake
+}

@@ -1,0 +1,87 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package escrow
+
+import "math"
+
+// advance earns what the mint's own part of the rate has earned up to now. Promises end at their deadlines, whenever
+// that is noticed: from there on the pod may be earning its share itself.
+func (f *Fleet) advance(now int64) {
+	now = min(now, f.deadline)
+	for f.now < now {
+		if f.next > now {
+			f.accrue(now)
+			return
+		}
+		first := int64(math.MaxInt64)
+		for _, p := range f.list {
+			if p.quiet {
+				first = min(first, p.until)
+			}
+		}
+		f.next = first
+		if first > now {
+			continue
+		}
+		f.accrue(max(first, f.now))
+		for _, p := range f.list {
+			if p.quiet && p.until <= first {
+				p.quiet, p.lost = false, true
+				f.ledger.Disconnect(p.id)
+				f.planned = false
+			}
+		}
+		f.recount()
+	}
+}
+
+func (f *Fleet) accrue(to int64) {
+	f.earned += uint64(f.rate.add(f.limit, to-f.now, f.parts))
+	f.now = to
+}
+
+// recount computes the mint's part of the rate: all that no process and nobody unheard of can be earning.
+func (f *Fleet) recount() {
+	used := f.ledger.reserve * 1000
+	for _, p := range f.list {
+		used = addSat(used, p.units*p.permille())
+	}
+	parts := wholeParts - min(wholeParts, used)
+	if parts > f.parts {
+		f.rate.faster()
+	}
+	f.parts = parts
+}
+
+// permille of its share that the process may be earning now.
+func (p *pod) permille() uint64 {
+	switch {
+	case !p.quiet:
+		return 1000
+	case p.order.Awake || p.acked < p.awakeOff:
+		return awakePermille
+	default:
+		return 0
+	}
+}
+
+// promise notes that a process sleeps: until the time that it names, of this leader's clock, + D, less the drift of two
+// clocks. The process counts D from when it sent the promise, which was later.
+func (f *Fleet) promise(p *pod, heard int64) {
+	until := min(heard, f.now) + f.sleep - f.sleep/drift
+	if until <= f.now || until <= p.until {
+		return
+	}
+	p.until = until
+	f.next = min(f.next, until)
+	if !p.quiet {
+		p.quiet = true
+		f.recount()
+	}
+	if p.lost {
+		p.lost = false
+		f.ledger.reconnect(p.id)
+		f.planned = false
+	}
+}

@@ -1,0 +1,92 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package escrow
+
+import "time"
+
+const (
+	// least times between claims of one account, by reason.
+	moreGap   = 2 * int64(time.Millisecond)
+	returnGap = 10 * int64(time.Millisecond)
+	spentGap  = 20 * int64(time.Millisecond)
+	repeatGap = 30 * int64(time.Millisecond)
+)
+
+// told is what the newest claim said.
+type told struct {
+	at              int64
+	sent            int64
+	spent, returned int64
+	want            int64
+	repeat          int64 // until it is repeated, in nanoseconds from at; 0 = never
+}
+
+// Arrive notes that a request of cost n has come, admitted or not.
+func (h *Holder) Arrive(n, now int64) { h.demand.add(n, now) }
+
+// Queue notes the requests that are held: what they cost together, and what the first of them costs. They hold no tokens.
+func (h *Holder) Queue(cost, first int64) { h.queued, h.head = cost, first }
+
+// Claim returns what is to be said to the leader now, if anything is. Call it after every change, and every few
+// milliseconds while the account is in use: it decides itself how often it speaks.
+func (h *Holder) Claim(now int64) (Claim, bool) {
+	if h.s.epoch == 0 {
+		return Claim{}, false
+	}
+	h.s.advance(now)
+	h.settle()
+	h.demand.fade(now)
+	target := min(h.demand.ahead()+h.queued, h.s.limit.Outstanding())
+	want := h.granted + max(0, target-h.loan()-h.share/Micro)
+	since := now - h.told.at
+
+	if h.queued == 0 && since >= returnGap {
+		keep := target + target/2 + 1
+		if h.demand.micro == 0 {
+			keep = 0
+		}
+		h.returned += max(0, h.loan()-keep)
+	}
+	// The first held request is not covered, nor by what has been asked for.
+	short := h.queued > 0 && h.head > h.loan()+h.share/Micro && h.told.want <= h.granted
+	more := want-max(h.told.want, h.granted) >= max(1, target*2/5) && since >= moreGap
+	less := h.told.want > h.granted && want == h.granted && since >= returnGap
+	spent := h.spent > h.told.spent && since >= spentGap
+	switch {
+	case short || more || less || spent || h.returned > h.told.returned:
+		h.told.repeat = repeatGap
+	case h.told.repeat > 0 && since >= h.told.repeat:
+		h.told.repeat = min(2*h.told.repeat, h.s.sleep/3)
+		if h.told.repeat == h.s.sleep/3 && want == h.granted {
+			h.told.repeat = 0
+		}
+	default:
+		return Claim{}, false
+	}
+	return h.claim(want, now), true
+}
+
+// Registration returns what the account holds, for a Hello, due or not.
+func (h *Holder) Registration(now int64) Claim {
+	h.told.repeat = repeatGap
+	return h.claim(max(h.told.want, h.granted), now)
+}
+
+// Final returns everything that is borrowed and not reserved: the last claim of a process that admits nothing any more.
+func (h *Holder) Final(now int64) Claim {
+	h.returned += h.loan()
+	h.queued, h.head = 0, 0
+	return h.claim(h.granted, now)
+}
+
+func (h *Holder) claim(want, now int64) Claim {
+	h.told.at = now
+	h.told.sent = max(now, h.told.sent+1)
+	h.told.spent, h.told.returned, h.told.want = h.spent, h.returned, want
+	return Claim{
+		Epoch: h.s.epoch, Born: h.born, Sent: h.told.sent,
+		Granted: h.granted, Spent: h.spent, Returned: h.returned,
+		Want: want, Least: max(1, min(h.head-max(h.loan(), 0), h.s.limit.Outstanding())), Handover: h.handover,
+	}
+}

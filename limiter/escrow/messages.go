@@ -1,0 +1,92 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package escrow
+
+// Welcome is a leader's first word to a process. The process adopts the epoch first and reports afterwards.
+type Welcome struct {
+	Epoch uint64
+	// Sent is when the leader sent it, by the leader's clock (nanoseconds).
+	Sent int64
+}
+
+// Beat is what a process says about its share of one limit: at once after a change, and as a heartbeat.
+type Beat struct {
+	// Epoch that the process has adopted.
+	Epoch uint64
+	// Sent is when the process sent it, by the process's clock (nanoseconds). It rises strictly.
+	Sent int64
+	// Heard is the newest Sent of the leader of this epoch that has reached the process: what the promise is timed by.
+	Heard int64
+	// Promise says that the process earns nothing from the sleeping part of any share of this limit for D from now on.
+	Promise bool
+	// Acked is the newest Order in force: no decision can use an older one any more.
+	Acked uint64
+	// Units and Awake are the share in force, for a leader that has not heard of it.
+	Units uint64
+	Awake bool
+	// Draining says that the process still serves and wants no larger share.
+	Draining bool
+}
+
+// Order is a leader's word on a process's share of one limit: always complete, the newest replaces all older ones.
+type Order struct {
+	Epoch uint64
+	// Sent is when the leader sent it, by the leader's clock (nanoseconds).
+	Sent int64
+	// Heard is the newest Beat.Sent that has reached the leader: the acknowledgement of a promise.
+	Heard int64
+	// Seq rises with every change.
+	Seq uint64
+	// Limit is what the share is a part of.
+	Limit Limit
+	// Units of the limit's rate, and of a quarter of its burst, out of Whole.
+	Units uint64
+	// Awake says that a tenth of the rate is earned all the time.
+	Awake bool
+}
+
+// Claim is what a process says about one account. All but Want, Least and Sent are counted from Born
+// on and never decrease, so a lost, repeated or late claim changes nothing.
+type Claim struct {
+	Epoch uint64
+	// Sent is when the process sent it, by the process's clock (nanoseconds). It rises strictly.
+	Sent int64
+	// Born is when the process began to keep this account, by its clock: it tells one life of the account from the next.
+	Born int64
+	// Granted is the highest Loan.Granted that has reached the process, in tokens.
+	Granted int64
+	// Spent tokens of loans: committed, never to come back.
+	Spent int64
+	// Returned tokens of loans: the only thing that credits the pool.
+	Returned int64
+	// Want is how far the process would like Granted to rise, in tokens; at or below Granted it wants nothing.
+	Want int64
+	// Least is the smallest loan that is of use, in tokens: the cost of a held request. A loan is not less.
+	Least int64
+	// Handover is the newest that the process has heard of, for the next leader.
+	Handover Handover
+}
+
+// Loan raises what a process has been granted of one account.
+type Loan struct {
+	Epoch uint64
+	// Born of the claim that it answers. A process that has begun the account anew refuses it.
+	Born int64
+	// Granted counts all tokens granted since Born; the increase is the loan.
+	Granted int64
+}
+
+// Handover is a leader's last word on an account: after it, that leader grants nothing. It lets the next leader go on
+// with what was in the pool.
+//
+// Only a last word can be used so. The level that came with an ordinary loan is an upper bound of the pool only together
+// with every later loan, and the borrower of a later one may be dead, proven gone and forgotten.
+type Handover struct {
+	// Epoch of the leader that stopped; 0 in an empty Handover.
+	Epoch uint64
+	// Level of the pool in micro-tokens.
+	Level int64
+	// Lent is an upper bound of what all processes hold in loans, in tokens.
+	Lent int64
+}

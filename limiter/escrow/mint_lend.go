@@ -1,0 +1,169 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package escrow
+
+import (
+	"math/bits"
+	"time"
+)
+
+const (
+	// tick is how often scarce tokens are lent. With the way there and back it has to stay below B/(4R), or the pool
+	// overflows while processes wait.
+	tick = 5 * int64(time.Millisecond)
+	// serving is how long a process waits for its next loan when all want more than there is.
+	serving = 25 * int64(time.Millisecond)
+	// resend is how long a loan may stay unheard of before it is sent again.
+	resend = 20 * int64(time.Millisecond)
+)
+
+// Lend calls emit with every loan that is due. Call it after each claim, and when Next has passed.
+//
+// What is there for everybody is lent at once. What is scarce is lent at ticks: first, in turns, to each the least that
+// is of use to it, and then to all up to one water level.
+func (m *Mint) Lend(now int64, emit func(id string, l Loan)) {
+	if !m.f.Leading(now) {
+		return
+	}
+	m.f.advance(now)
+	m.sync()
+	for _, b := range m.lost {
+		m.tell(b, emit) // the total, so nothing is lent twice
+	}
+	m.lost = m.lost[:0]
+	avail := m.pool / Micro
+	if m.short == 0 || avail == 0 || m.sum > avail && m.f.now < m.lendable {
+		return
+	}
+	m.lendable = m.f.now + tick
+	for _, b := range m.order {
+		m.weigh(b)
+	}
+	if m.short == 0 {
+		return
+	}
+	m.level(m.turns(avail, m.share(m.short)))
+	for i, b := range m.order {
+		if g := m.wants[i]; g > 0 {
+			m.grant(b, g, emit)
+		}
+	}
+}
+
+// Next returns when Lend should be called if nothing else happens: when scarce tokens will be lent again and there is a
+// whole one.
+func (m *Mint) Next() (int64, bool) {
+	if m.short == 0 {
+		return 0, false
+	}
+	whole := m.f.now + 1
+	if m.pool < Micro {
+		l := m.f.limit
+		ns := mulDivUp(uint64(Micro-m.pool), l.Period, l.Requests*Micro)
+		whole = m.f.now + int64(min(mulDivUp(ns, wholeParts, m.f.parts), forever)) + 1
+	}
+	return max(m.lendable, whole), true
+}
+
+// weigh counts anew what a borrower may be lent and wants.
+func (m *Mint) weigh(b *borrower) {
+	m.sum -= b.open
+	if b.open > 0 {
+		m.short--
+	}
+	b.open = m.wanted(b)
+	m.sum += b.open
+	if b.open > 0 {
+		m.short++
+	}
+}
+
+// wanted is what a process may be lent and wants: never so much that it has more than its bound. A want that has not
+// been repeated for D is forgotten, and so is one that the pool can never meet.
+func (m *Mint) wanted(b *borrower) int64 {
+	l := m.f.limit
+	w := min(b.want-b.granted, l.Outstanding()-b.outstanding())
+	if w < b.least || m.f.now >= b.until || b.least*Micro > m.room()+m.lent*Micro {
+		return 0
+	}
+	return w
+}
+
+// share is what one of the short is lent in its turn: what the limit's rate earns in a round, divided.
+func (m *Mint) share(short int) int64 {
+	var a accrual
+	return a.add(m.f.limit, serving, wholeParts) / Micro / int64(short)
+}
+
+// turns lends in turns, as far as avail reaches, and leaves in wants what each gets; it returns what is left. A process
+// whose least does not fit is the first to be served next time, and nobody overtakes it.
+func (m *Mint) turns(avail, share int64) int64 {
+	m.wants = m.wants[:0]
+	for range m.order {
+		m.wants = append(m.wants, 0)
+	}
+	n := len(m.order)
+	m.cursor %= n
+	for range n {
+		b := m.order[m.cursor]
+		if w := b.open; w > 0 {
+			g := min(w, max(b.least, share, 1))
+			if g > avail {
+				if b.least > avail {
+					return 0
+				}
+				g = avail
+			}
+			m.wants[m.cursor] = g
+			avail -= g
+		}
+		m.cursor = (m.cursor + 1) % n
+	}
+	return avail
+}
+
+// level lends what is left up to one water level of what is still wanted.
+func (m *Mint) level(avail int64) {
+	if avail <= 0 {
+		return
+	}
+	for i, b := range m.order {
+		if w := b.open; w > 0 {
+			m.wants[i] = w - m.wants[i]
+		}
+	}
+	level := Level(m.wants, avail)
+	for i, b := range m.order {
+		if w := b.open; w > 0 {
+			first := w - m.wants[i]
+			m.wants[i] = first + min(m.wants[i], level)
+		}
+	}
+}
+
+func (m *Mint) grant(b *borrower, tokens int64, emit func(id string, l Loan)) {
+	b.granted += tokens
+	m.lent += tokens
+	m.pool -= tokens * Micro
+	m.weigh(b)
+	m.tell(b, emit)
+}
+
+func (m *Mint) tell(b *borrower, emit func(id string, l Loan)) {
+	b.told = m.f.now
+	emit(b.pod.id, Loan{Epoch: m.f.recovery.Epoch, Born: b.born, Granted: b.granted})
+}
+
+// mulDivUp returns a*b/c, rounded up, or a time that does not come.
+func mulDivUp(a, b, c uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	if hi >= c {
+		return forever
+	}
+	q, r := bits.Div64(hi, lo, c)
+	if r > 0 {
+		q++
+	}
+	return q
+}

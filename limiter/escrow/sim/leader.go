@@ -1,0 +1,193 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/limiter/escrow"
+)
+
+// Leader is one process of the operator while it leads, or believes that it does.
+type Leader struct {
+	w      *World
+	clock  Clock
+	epoch  uint64
+	fleet  *escrow.Fleet
+	mint   *escrow.Mint
+	ended  map[string]bool // pods proven gone, whose messages are dropped
+	alive  bool
+	frozen int64 // until when
+	apart  bool  // cannot reach the API server: its lease is not renewed
+	renews int64
+}
+
+// Elect makes a process the leader, as soon as the lease of the one before allows.
+func (w *World) Elect() {
+	if w.leader != nil && w.leader.alive && !w.leader.apart {
+		return
+	}
+	at := w.now
+	for _, d := range w.leaders {
+		at = max(at, d.renews+w.Lease+w.Lease/400)
+	}
+	w.leader = nil
+	w.At(at, func() {
+		if w.leader == nil {
+			w.lead()
+		}
+	})
+}
+
+func (w *World) lead() {
+	r := escrow.Recovery{
+		Epoch: w.epoch + 1, Previous: w.epoch, First: w.epoch == 0,
+		Ceiling: w.ceiling.Burst, CeilingOutstanding: w.ceiling.Outstanding(),
+	}
+	w.epoch++
+	d := &Leader{w: w, clock: w.clock(), epoch: w.epoch, ended: map[string]bool{}, alive: true}
+	for _, p := range w.pods {
+		if p.proven {
+			d.ended[p.ID] = true
+		} else if p.dialled {
+			r.Existing = append(r.Existing, p.ID)
+		}
+	}
+	d.fleet = escrow.NewFleet(w.limit, w.sleep, r, d.time())
+	d.mint = d.fleet.Account(d.time())
+	w.leaders = append(w.leaders, d)
+	w.leader = d
+	d.renew()
+	w.Every(w.Lease/4, func() bool {
+		if d.alive && !d.apart {
+			d.do(d.renew)
+		}
+		return d.alive && !d.apart
+	})
+	w.Every(w.Step, func() bool {
+		if d.alive && w.now >= d.frozen {
+			d.flush()
+		}
+		return d.alive
+	})
+}
+
+func (d *Leader) renew() {
+	d.renews = d.w.now
+	d.fleet.Lease(d.time()+d.w.Lease, d.time())
+}
+
+func (d *Leader) time() int64 { return d.clock.at(d.w.now) }
+
+// do is work that a frozen process does when it goes on.
+func (d *Leader) do(work func()) {
+	if !d.alive {
+		return
+	}
+	if d.w.now < d.frozen {
+		d.w.At(d.frozen, func() { d.do(work) })
+		return
+	}
+	work()
+}
+
+// Freeze stops the process, not its clock.
+func (d *Leader) Freeze(dt int64) { d.frozen = d.w.now + dt }
+
+// Crash ends the process without a word.
+func (w *World) Crash() {
+	if w.leader != nil {
+		w.leader.alive = false
+		w.Elect()
+	}
+}
+
+// Isolate cuts the leader off from the API server; its pods still reach it.
+func (w *World) Isolate() {
+	if w.leader != nil {
+		w.leader.apart = true
+		w.Elect()
+	}
+}
+
+// Restart hands leadership over in order.
+func (w *World) Restart(after int64) {
+	d := w.leader
+	if d == nil || w.now < d.frozen {
+		return
+	}
+	d.fleet.Stop(d.time())
+	if h, ok := d.mint.Handover(); ok {
+		for _, p := range w.pods {
+			w.carry(p.deaf, func() { p.do(func() { p.holder.Handover(h) }) })
+		}
+	}
+	d.renews = -w.Lease * 2
+	w.leader = nil
+	w.After(after, func() {
+		d.alive = false
+		if w.leader == nil {
+			w.lead()
+		}
+	})
+}
+
+// flush sends what is due.
+func (d *Leader) flush() {
+	w, now := d.w, d.time()
+	d.fleet.Flush(now, func(id string, o escrow.Order) {
+		p := w.pod(id)
+		w.carry(p.deaf, func() { p.do(func() { p.sleeper.Order(o, p.time()) }) })
+	})
+	d.mint.Lend(now, func(id string, l escrow.Loan) {
+		p := w.pod(id)
+		w.carry(p.deaf, func() { p.do(func() { p.holder.Loan(l) }) })
+	})
+	if w.edited && d == w.leader && d.fleet.Limit() == w.limit && d.fleet.Leading(now) && d.fleet.Settled() {
+		w.edited = false
+		w.ceiling = w.limit
+		w.Oracle.SettledAt(w.limit, w.now)
+	}
+}
+
+func (w *World) pod(id string) *Pod {
+	var i int
+	if _, err := fmt.Sscanf(id, "pod-%d", &i); err != nil {
+		panic(err)
+	}
+	return w.pods[i]
+}
+
+// receive takes in a message of a pod.
+func (d *Leader) receive(p *Pod, m any) {
+	if d.ended[p.ID] {
+		return
+	}
+	now := d.time()
+	switch m := m.(type) {
+	case dial:
+		if !d.fleet.Leading(now) {
+			return
+		}
+		w := escrow.Welcome{Epoch: d.epoch, Sent: now}
+		d.w.carry(p.deaf, func() { p.do(func() { p.welcome(d, w) }) })
+	case hello:
+		d.fleet.Hello(p.ID, m.beat, now)
+		d.mint.Claim(p.ID, m.claim, now)
+	case escrow.Beat:
+		d.fleet.Beat(p.ID, m, now)
+	case escrow.Claim:
+		d.mint.Claim(p.ID, m, now)
+	case drained:
+		d.mint.Claim(p.ID, m.claim, now)
+		d.gone(p)
+	}
+	d.flush()
+}
+
+// gone takes in the proof that a pod has ended.
+func (d *Leader) gone(p *Pod) {
+	d.ended[p.ID] = true
+	d.fleet.Gone(p.ID, d.time())
+}

@@ -1,0 +1,194 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package escrow
+
+// Sleeper is the process's side of one limit: the epoch it follows, its share, and the promise to leave the sleeping part
+// of it to the mint. While the process is isolated it earns all of its share; a Holder for each account spends it.
+//
+// Times are nanoseconds of the process's monotonic clock. A Sleeper and its holders are not safe for concurrent use.
+type Sleeper struct {
+	sleep int64 // D
+
+	epoch    uint64
+	limit    Limit
+	units    uint64
+	awake    bool
+	seq      uint64 // newest order in force
+	acked    uint64 // newest that no decision can precede
+	heard    int64  // newest word of this epoch's leader, by its clock
+	answered int64  // when the newest beat that the leader has heard was sent
+	draining bool
+
+	beat     int64 // when the newest beat was sent
+	urgent   bool
+	promised bool
+	wakes    int64 // D after the newest promise was sent
+
+	now      int64
+	isolated bool
+	earned   uint64 // micro-tokens; wraps around, and differences hold
+	rate     accrual
+
+	born    int64     // newest Holder.born
+	holders []*Holder // the first is the account that nothing has been taken from
+}
+
+// NewSleeper returns the side of a process that has no share and follows nobody. sleep is D, the same as the leader's.
+func NewSleeper(sleep, now int64) *Sleeper {
+	s := &Sleeper{sleep: sleep, now: now, isolated: true, beat: now - sleep}
+	s.holders = []*Holder{{s: s}}
+	return s
+}
+
+// Welcome adopts an epoch, from then on refusing everything older. It isolates nothing: shares and loans go on. It
+// reports whether the process has to say Hello, with a Claim of every account in which it has something.
+func (s *Sleeper) Welcome(w Welcome, now int64) bool {
+	if w.Epoch < s.epoch {
+		return false
+	}
+	s.advance(now)
+	if w.Epoch > s.epoch {
+		s.epoch, s.seq, s.acked, s.heard = w.Epoch, 0, 0, 0
+		s.answered = now
+	}
+	s.heard = max(s.heard, w.Sent)
+	s.urgent = true
+	return true
+}
+
+// Drain says that the process serves on and wants no larger share.
+func (s *Sleeper) Drain() { s.draining, s.urgent = true, true }
+
+// Epoch returns the adopted epoch.
+func (s *Sleeper) Epoch() uint64 { return s.epoch }
+
+// Isolated reports whether the process earns all of its share.
+func (s *Sleeper) Isolated(now int64) bool {
+	s.advance(now)
+	return s.isolated
+}
+
+// Units returns the share in force.
+func (s *Sleeper) Units() uint64 { return s.units }
+
+// Order takes in the leader's word on the share. The newest replaces older ones, whatever order they come in.
+func (s *Sleeper) Order(o Order, now int64) {
+	if o.Epoch != s.epoch {
+		return
+	}
+	s.advance(now)
+	s.heard = max(s.heard, o.Sent)
+	if o.Heard > s.answered {
+		s.answered = o.Heard
+		s.urgent = s.urgent || s.isolated
+	}
+	if o.Seq <= s.seq {
+		return
+	}
+	s.settle()
+	if o.Limit != s.limit || o.Units != s.units {
+		s.rate.restart()
+	}
+	s.seq, s.limit, s.units, s.awake = o.Seq, o.Limit, o.Units, o.Awake
+	s.settle()
+	s.urgent = true
+}
+
+// Next returns when a Beat is due if nothing else happens.
+func (s *Sleeper) Next() int64 {
+	if s.urgent {
+		return s.now
+	}
+	return s.beat + s.sleep/3
+}
+
+// Beat returns what is to be sent now, if anything is: a change at once, and a heartbeat each D/3. A promise is made
+// only while the leader has answered a beat of the last D/2, so that no deaf side keeps the other waiting.
+func (s *Sleeper) Beat(now int64) (Beat, bool) {
+	if s.epoch == 0 || now <= s.beat || now < s.Next() {
+		return Beat{}, false
+	}
+	return s.report(now), true
+}
+
+// Hello returns the first report to a leader, due or not.
+func (s *Sleeper) Hello(now int64) Beat { return s.report(max(now, s.beat+1)) }
+
+func (s *Sleeper) report(now int64) Beat {
+	s.advance(now)
+	s.urgent = false
+	s.beat = now
+	if s.acked < s.seq && s.settled() {
+		s.acked = s.seq
+	}
+	promise := now-s.answered <= s.sleep/2
+	if promise {
+		if s.isolated {
+			s.settle()
+			s.isolated = false
+		}
+		s.promised, s.wakes = true, now+s.sleep
+	}
+	return Beat{
+		Epoch: s.epoch, Sent: now, Heard: s.heard, Promise: promise,
+		Acked: s.acked, Units: s.units, Awake: s.awake, Draining: s.draining,
+	}
+}
+
+// advance earns up to now. Waking adds nothing: from then on the whole share earns, and not before.
+func (s *Sleeper) advance(now int64) {
+	if now <= s.now {
+		return
+	}
+	if !s.isolated && now > s.wakes {
+		s.accrue(s.wakes)
+		s.settle()
+		s.isolated = true
+		s.rate.faster()
+	}
+	s.accrue(now)
+}
+
+func (s *Sleeper) accrue(to int64) {
+	parts := uint64(0)
+	switch {
+	case s.units == 0 || to <= s.now:
+	case s.isolated:
+		parts = s.units * 1000
+	case s.awake:
+		parts = s.units * awakePermille
+	}
+	if parts > 0 {
+		s.earned += uint64(s.rate.add(s.limit, to-s.now, parts))
+	}
+	s.now = max(s.now, to)
+}
+
+// room is the most that the share of one account may hold now, in micro-tokens.
+func (s *Sleeper) room() int64 {
+	if s.isolated {
+		return s.limit.isolatedCap(s.units)
+	}
+	if s.awake {
+		return s.limit.awakeCap(s.units)
+	}
+	return 0
+}
+
+// settle brings every account up to this moment, before the numbers change or because they have.
+func (s *Sleeper) settle() {
+	for _, h := range s.holders {
+		h.settle()
+	}
+}
+
+// settled reports whether nothing that is reserved rests on older numbers.
+func (s *Sleeper) settled() bool {
+	for _, h := range s.holders {
+		if h.reservedShare > s.limit.isolatedCap(s.units) {
+			return false
+		}
+	}
+	return true
+}
