@@ -15,15 +15,22 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/headgate/headgate/test/testbed"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
+	unlock, err := testbed.Lock()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		return 1
+	}
+	defer unlock()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	p := newProgress(os.Stdout)
-	var err error
 	switch {
 	case len(args) == 0:
 		err = demo(ctx, p)
@@ -36,7 +43,7 @@ func run(args []string) int {
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintf(os.Stderr, "\ninterrupted: the load has ended. What was started is still there (the cluster, release headgate, namespace %s):\n"+
-			"`make demo` goes on from there, `make demo-down` removes it.\n", namespace)
+			"`make demo` starts over, `make demo-down` removes it.\n", namespace)
 		return 130
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "\ndemo: FAILED:", err)
@@ -54,7 +61,7 @@ func demo(ctx context.Context, p *progress) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	broken := errors.Join(err, s.judge(ctx, seen))
+	broken := errors.Join(err, s.judge(ctx, seen), s.stopRecording(ctx, p))
 	s.farewell()
 	return broken
 }

@@ -26,6 +26,7 @@ import (
 type stage struct {
 	cluster    *testbed.Cluster
 	repository string
+	chart      *testbed.Chart
 	app        *testbed.App
 	hpa        *autoscalingv2.HorizontalPodAutoscaler
 	policy     *v1alpha1.RateLimitPolicy
@@ -53,8 +54,8 @@ func prepare(ctx context.Context, p *progress) (*stage, error) {
 	if err := s.makeRecords(); err != nil {
 		return nil, err
 	}
-	chart := &testbed.Chart{Cluster: s.cluster, Repository: s.repository, Images: images, Records: s.records}
-	if err := p.step("install the chart: the operator, with 2 replicas", func() error { return chart.Install(ctx) }); err != nil {
+	s.chart = &testbed.Chart{Cluster: s.cluster, Repository: s.repository, Images: images, Records: s.records}
+	if err := p.step("install the chart: the operator, with 2 replicas", func() error { return s.chart.Install(ctx) }); err != nil {
 		return nil, err
 	}
 	if err := p.step("clear what an earlier demo has left", func() error { return <-cleared }); err != nil {
@@ -108,6 +109,17 @@ func (s *stage) makeRecords() error {
 		return fmt.Errorf("records: %w", err)
 	}
 	return os.Chmod(s.records, 0o777)
+}
+
+// stopRecording leaves an installation as any other: only the demo's pods record what they decide, and a namespace with the
+// restricted level, which forbids folders of the node, can be tried next.
+func (s *stage) stopRecording(ctx context.Context, p *progress) error {
+	if s.records == "" {
+		return nil
+	}
+	fmt.Println()
+	s.chart.Records, s.chart.NoWait = "", true
+	return p.step("leave the operator as a plain installation: decisions are not recorded any more", func() error { return s.chart.Install(ctx) })
 }
 
 func deleteNamespace(ctx context.Context, c *testbed.Cluster) error {

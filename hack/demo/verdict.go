@@ -36,12 +36,15 @@ func (s *stage) judgeLaw(e *seen) error {
 	if s.records == "" {
 		return judgeTotal(limits, e)
 	}
-	files, err := oracle.Load(s.records)
+	files, err := testbed.Records(s.records, namespace)
 	if err != nil {
 		return err
 	}
 	report := oracle.Check(files, limits)
 	report.Fprint(os.Stdout)
+	if report.Decisions == 0 || len(report.Unknown) > 0 {
+		return fmt.Errorf("what the pods have recorded in %s cannot be judged (above)", s.records)
+	}
 	if !report.Kept() {
 		return fmt.Errorf("the law was broken: more was admitted than B + R*W (above); every decision of every pod is in %s", s.records)
 	}

@@ -216,14 +216,8 @@ func (s *space) records() []*record.File {
 	if suite.records == "" {
 		s.skip("what pods record on another cluster's nodes is out of reach, so the law was not judged")
 	}
-	all, err := oracle.Load(suite.records)
+	files, err := testbed.Records(suite.records, s.name)
 	s.must(err, "records")
-	var files []*record.File
-	for _, f := range all {
-		if strings.HasPrefix(f.Pod, s.name+"/") {
-			files = append(files, f)
-		}
-	}
 	return files
 }
 

@@ -86,6 +86,12 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	unlock, err := testbed.Lock()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	defer unlock()
 	switch err := prepare(ctx); {
 	case err == nil:
 	case errors.Is(err, errNoCluster) && os.Getenv("CI") != "true":

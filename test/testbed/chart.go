@@ -29,21 +29,26 @@ type Chart struct {
 	Images     Images
 	// Records is the folder of the nodes in which every sidecar records what it decides; empty = none.
 	Records string
+	// NoWait leaves the replicas to become ready by themselves.
+	NoWait  bool
 	Timeout time.Duration
 }
 
-// Install installs or upgrades the chart, with two replicas, and waits until they are ready.
+// Install installs or upgrades the chart, with two replicas, and waits until they are ready, unless told not to.
 func (c *Chart) Install(ctx context.Context) error {
 	pull := "IfNotPresent"
 	if c.Cluster.Local {
 		pull = "Never" // images are imported, and no registry is asked
 	}
-	return c.helm(ctx, "upgrade", "--install", Release, filepath.Join(c.Repository, "charts", "headgate"), "--create-namespace",
+	args := []string{"upgrade", "--install", Release, filepath.Join(c.Repository, "charts", "headgate"), "--create-namespace",
 		"--set", "replicas=2",
-		"--set", "image.repository="+c.Images.Registry+"/operator,image.tag="+c.Images.Tag+",image.pullPolicy="+pull,
-		"--set", "sidecar.image.repository="+c.Images.Registry+"/sidecar,sidecar.image.tag="+c.Images.Tag+",sidecar.image.pullPolicy="+pull,
-		"--set", "test.decisionRecords="+c.Records,
-		"--wait", "--timeout", c.timeout().String())
+		"--set", "image.repository=" + c.Images.Registry + "/operator,image.tag=" + c.Images.Tag + ",image.pullPolicy=" + pull,
+		"--set", "sidecar.image.repository=" + c.Images.Registry + "/sidecar,sidecar.image.tag=" + c.Images.Tag + ",sidecar.image.pullPolicy=" + pull,
+		"--set", "test.decisionRecords=" + c.Records}
+	if !c.NoWait {
+		args = append(args, "--wait", "--timeout", c.timeout().String())
+	}
+	return c.helm(ctx, args...)
 }
 
 // Uninstall removes the release; nothing is done when there is none.
@@ -72,7 +77,7 @@ func (c *Chart) helm(ctx context.Context, args ...string) error {
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("helm %s: %w: %s", args[0], err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("%s: %w: %s", cmd, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
