@@ -245,5 +245,8 @@ func (s *space) verdict(file string, records []*record.File, limits map[string]o
 	if !report.Kept() {
 		s.Error("the law was broken")
 	}
+	if report.Decisions == 0 {
+		s.Error("nothing was recorded, so nothing was judged")
+	}
 	return report
 }
