@@ -9,18 +9,22 @@ const (
 	// memory is the time constant by which demand is forgotten; beyond eight of them nothing is left.
 	memory = 50 * int64(time.Millisecond)
 	// horizon is for how long a process borrows ahead.
-	horizon = 25 * int64(time.Millisecond)
+	horizon = 40 * int64(time.Millisecond)
+	// patience is how many usual gaps without a request mean that demand has ended.
+	patience = 8
 )
 
 // demand is what has been asked for lately, forgotten by a half in some 35 ms. The law does not rest on it.
 type demand struct {
 	micro int64
 	at    int64
+	last  int64 // when the newest request came
 }
 
 func (d *demand) add(tokens, now int64) {
 	d.fade(now)
 	d.micro = min(d.micro+tokens*Micro, 1<<52)
+	d.last = now
 }
 
 func (d *demand) fade(now int64) {
@@ -40,5 +44,13 @@ func (d *demand) fade(now int64) {
 	}
 }
 
+// over reports whether demand has ended: nothing has come for eight times the usual gap, which by chance happens once in
+// three thousand gaps.
+func (d *demand) over(now int64) bool {
+	return d.micro == 0 || now-d.last > patience*int64(mulDiv(Micro, uint64(memory), max(uint64(d.micro), Micro)))
+}
+
 // ahead is what a horizon of such demand takes, in tokens.
-func (d *demand) ahead() int64 { return d.micro / (memory / horizon) / Micro }
+func (d *demand) ahead() int64 {
+	return int64(mulDiv(uint64(d.micro), uint64(horizon), uint64(memory))) / Micro
+}

@@ -15,6 +15,9 @@ type Recovery struct {
 	First bool
 	// Existing are the processes that may run and have to say what they hold.
 	Existing []string
+	// Unshared says that no existing process has a share, by a durable note that is taken away before the first is handed
+	// out. It is implied where a quarter of Ceiling is below one token.
+	Unshared bool
 	// Ceiling is the largest burst that an existing process may have been told, in tokens, and CeilingOutstanding the
 	// largest Limit.Outstanding; 0 means those of the limit.
 	Ceiling, CeilingOutstanding int64
@@ -42,7 +45,8 @@ type Fleet struct {
 	seq     uint64
 	planned bool // nothing has changed since the last plan
 	edit    uint64
-	shared  bool // some process may have a share
+	shared  bool  // some process may have a share
+	since   int64 // when shares became of use, while they wait
 
 	now    int64
 	earned uint64 // micro-tokens since the start; wraps around, and differences hold
@@ -79,6 +83,9 @@ func NewFleet(l Limit, sleep int64, r Recovery, now int64) *Fleet {
 		ledger: New(Whole, 0, r.Existing), pods: map[string]*pod{}, shared: len(r.Existing) > 0,
 	}
 	f.ledger.SetDelay(l.growthDelay())
+	if r.Unshared || r.Ceiling < quarter {
+		f.unshared()
+	}
 	f.recount()
 	first := newMint(f)
 	f.mints = append(f.mints, first)

@@ -9,7 +9,7 @@ const (
 	// least times between claims of one account, by reason.
 	moreGap   = 2 * int64(time.Millisecond)
 	returnGap = 10 * int64(time.Millisecond)
-	spentGap  = 20 * int64(time.Millisecond)
+	spentGap  = 25 * int64(time.Millisecond)
 	repeatGap = 30 * int64(time.Millisecond)
 )
 
@@ -37,21 +37,29 @@ func (h *Holder) Claim(now int64) (Claim, bool) {
 	h.s.advance(now)
 	h.settle()
 	h.demand.fade(now)
-	target := min(h.demand.ahead()+h.queued, h.s.limit.Outstanding())
+	over := h.demand.over(now)
+	target := h.queued
+	if !over {
+		target = min(h.demand.ahead()+h.queued, h.s.limit.Outstanding())
+	}
 	want := h.granted + max(0, target-h.loan()-h.share/Micro)
 	since := now - h.told.at
 
-	if h.queued == 0 && since >= returnGap {
+	if h.queued == 0 && (since >= returnGap || over && since >= moreGap) {
 		keep := target + target/2 + 1
-		if h.demand.micro == 0 {
+		if over {
 			keep = 0
 		}
 		h.returned += max(0, h.loan()-keep)
 	}
 	// The first held request is not covered, nor by what has been asked for.
 	short := h.queued > 0 && h.head > h.loan()+h.share/Micro && h.told.want <= h.granted
-	more := want-max(h.told.want, h.granted) >= max(1, target*2/5) && since >= moreGap
-	less := h.told.want > h.granted && want == h.granted && since >= returnGap
+	step := int64(1)
+	if h.told.want > h.granted {
+		step = 2 // the leader knows, and may have none
+	}
+	more := want-max(h.told.want, h.granted) >= max(step, target/2) && since >= moreGap
+	less := h.told.want > h.granted && want == h.granted && (since >= spentGap || over && since >= moreGap)
 	spent := h.spent > h.told.spent && since >= spentGap
 	switch {
 	case short || more || less || spent || h.returned > h.told.returned:

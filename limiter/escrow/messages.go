@@ -89,4 +89,6 @@ type Handover struct {
 	Level int64
 	// Lent is an upper bound of what all processes hold in loans, in tokens.
 	Lent int64
+	// Shared says that a process may have a share of the limit.
+	Shared bool
 }

@@ -27,7 +27,7 @@ type Mint struct {
 	registered int64 // what existing processes said they held when they registered, in tokens
 	handover   bool  // a predecessor's last word has been taken in
 	bound      int64 // of what existing processes hold, in tokens, if handover
-	headroom   int64 // the least that there has been above pool and lent, in micro-tokens
+	headroom   int64 // the least part of the burst that was neither in the pool nor lent, in micro-tokens
 }
 
 // borrower is what one process has to do with one account, in tokens, counted from the start of the process.
@@ -83,7 +83,7 @@ func (m *Mint) sync() {
 
 func (m *Mint) clamp() {
 	m.pool = min(m.pool, max(m.room(), 0))
-	m.headroom = min(m.headroom, m.room()+m.unheard()*Micro-m.pool)
+	m.headroom = min(m.headroom, m.f.limit.Burst*Micro-m.lent*Micro-m.pool)
 }
 
 // Claim takes in what a process says about this account. Only a registered process is heard.

@@ -9,7 +9,7 @@ func (m *Mint) Handover() (Handover, bool) {
 		return Handover{}, false
 	}
 	m.sync()
-	return Handover{Epoch: m.f.recovery.Epoch, Level: m.pool, Lent: m.lent + m.unheard()}, true
+	return Handover{Epoch: m.f.recovery.Epoch, Level: m.pool, Lent: m.lent + m.unheard(), Shared: m.f.shared}, true
 }
 
 // resume goes on with what the leader directly before had in the pool when it stopped. It counts once, however many
@@ -21,5 +21,27 @@ func (m *Mint) resume(h Handover) {
 	}
 	m.handover = true
 	m.bound = h.Lent
-	m.pool += max(0, min(h.Level, m.headroom-h.Lent*Micro))
+	spare := m.headroom - h.Lent*Micro
+	if h.Shared {
+		spare -= m.f.limit.shares()
+	} else {
+		m.f.unshared()
+	}
+	m.pool += max(0, min(h.Level, spare))
+}
+
+// unshared notes that no process had a share when this leader began: the quarter set apart for shares, and the rate of
+// those who have not registered, are free as long as this leader has granted none.
+func (f *Fleet) unshared() {
+	if f.ledger.reserve > 0 {
+		f.ledger.reserve = 0
+		f.recount()
+	}
+	for _, p := range f.list {
+		if p.units > 0 {
+			return
+		}
+	}
+	f.shared = false
+	f.planned = false
 }

@@ -13,7 +13,7 @@ const (
 	// overflows while processes wait.
 	tick = 5 * int64(time.Millisecond)
 	// serving is how long a process waits for its next loan when all want more than there is.
-	serving = 25 * int64(time.Millisecond)
+	serving = 40 * int64(time.Millisecond)
 	// resend is how long a loan may stay unheard of before it is sent again.
 	resend = 20 * int64(time.Millisecond)
 )

@@ -38,7 +38,7 @@ func Chaos(seed uint64) *World {
 	for range 1 + r.IntN(8) {
 		start()
 	}
-	w.lead()
+	w.Lead()
 
 	some := func() *Pod {
 		live := w.Live()

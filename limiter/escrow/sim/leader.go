@@ -35,12 +35,13 @@ func (w *World) Elect() {
 	w.leader = nil
 	w.At(at, func() {
 		if w.leader == nil {
-			w.lead()
+			w.Lead()
 		}
 	})
 }
 
-func (w *World) lead() {
+// Lead makes a process the leader at once: the first of a world, or the next where the one before can grant no more.
+func (w *World) Lead() {
 	r := escrow.Recovery{
 		Epoch: w.epoch + 1, Previous: w.epoch, First: w.epoch == 0,
 		Ceiling: w.ceiling.Burst, CeilingOutstanding: w.ceiling.Outstanding(),
@@ -128,7 +129,7 @@ func (w *World) Restart(after int64) {
 	w.After(after, func() {
 		d.alive = false
 		if w.leader == nil {
-			w.lead()
+			w.Lead()
 		}
 	})
 }

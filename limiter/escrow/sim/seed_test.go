@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 200, "how many seeds to run")
+	seeds = flag.Int("seeds", 150, "how many seeds to run")
 	seed  = flag.Uint64("seed", 0, "the one seed to run; 0 runs them all")
 )
 
