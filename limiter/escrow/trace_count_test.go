@@ -143,15 +143,21 @@ func TestWhatAKilledPodHadNotReportedIsSpent(t *testing.T) {
 }
 
 func TestACostIsLentWholeOrNotAtAll(t *testing.T) {
-	l := limit(1, 20)
+	l := limit(1, 12)
 	l.MaxCost = 8
 	st := newStage(t, l, escrow.Recovery{Epoch: 1, First: true})
 	a, b := st.join("a", 1), st.join("b", 1)
 	st.lend(a, 8)
+	a.h.Queue(9, 9) // a keeps what it has
 	b.h.Queue(8, 8)
 	st.pass(20 * ms)
-	if n := b.h.Available(st.now); n != 0 && n != 8 {
-		t.Errorf("a request of cost 8 is lent %d", n)
+	if n := b.h.Available(st.now); n != 0 {
+		t.Errorf("a request of cost 8 is lent %d, which nobody can use", n)
+	}
+	st.mint.Claim("a", a.h.Final(st.now), st.now)
+	st.pass(20 * ms)
+	if n := b.h.Available(st.now); n != 8 {
+		t.Errorf("a request of cost 8 is lent %d once there is enough", n)
 	}
 }
 

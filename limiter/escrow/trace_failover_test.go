@@ -33,20 +33,20 @@ func TestALateLoanOfTheOldLeaderIsNotSpentBesideTheNewOnes(t *testing.T) {
 func TestALeaderWhoseLeaseHasPassedLendsAndEarnsNothing(t *testing.T) {
 	st := &stage{t: t, loans: map[string]escrow.Loan{}}
 	st.fleet = escrow.NewFleet(limit(100, 400), sec, escrow.Recovery{Epoch: 1}, 0)
-	st.fleet.Lease(sec, 0)
+	st.fleet.Lease(600*ms, 0)
 	st.mint = st.fleet.Account(0)
 	p := st.join("a", 1)
 	st.pass(500 * ms)
-	earned := st.mint.Pool(sec)
+	earned := st.mint.Pool(600 * ms)
 	p.h.Queue(10, 10)
 	c, ok := p.h.Claim(st.now + ms)
 	if !ok {
 		t.Fatal("a held request asks for nothing")
 	}
 	st.mint.Claim("a", c, st.now+ms)
-	st.now = sec
+	st.now = 600 * ms
 	st.mint.Lend(st.now, func(string, escrow.Loan) { t.Error("lent after the lease had passed") })
-	if late := st.mint.Pool(3 * sec); late != earned {
+	if late := st.mint.Pool(900 * ms); late != earned {
 		t.Errorf("earned %d micro-tokens after the lease had passed", late-earned)
 	}
 }
@@ -156,16 +156,28 @@ func TestACrashedLeadersPoolIsNotRestoredFromWhatAPodHappensToHaveSeen(t *testin
 }
 
 func TestWhatUnregisteredPodsMayHoldIsNotLentByANewLeader(t *testing.T) {
-	st := newStage(t, limit(1_000_000, 400), escrow.Recovery{Epoch: 2, Previous: 1, Existing: []string{"a", "b"}})
-	a := st.join("a", 2)
-	st.pass(sec)
-	a.mute = false
-	if n := st.pool(); n > 400-100-100 {
+	st := newStage(t, limit(1_000_000, 400), escrow.Recovery{Epoch: 2, Previous: 1, Existing: []string{"a", "b"}, Unshared: true})
+	st.join("a", 2)
+	st.pass(2 * sec)
+	if n := st.pool(); n != 400-100-100 {
 		t.Errorf("%d of 400 tokens can be lent while b may hold 100 in loans, and shares 100", n)
 	}
 	st.fleet.Gone("b", st.now)
 	st.pass(sec)
 	if n := st.pool(); n != 300 {
 		t.Errorf("%d of 400 tokens can be lent once b is proven gone", n)
+	}
+}
+
+func TestANewLeaderDoesNotEarnWhatAPodThatHasNotRegisteredMayBeEarning(t *testing.T) {
+	st := newStage(t, limit(100, 400), escrow.Recovery{Epoch: 1})
+	a, _ := st.join("a", 1), st.join("b", 1)
+	st.pass(5 * sec)
+	st.lead(limit(100, 400), escrow.Recovery{Epoch: 2, Previous: 1, Existing: []string{"a", "b"}})
+	st.procs = []*proc{a}
+	st.welcome(a, 2)
+	st.pass(2 * sec)
+	if n := st.pool(); n < 95 || n > 100 {
+		t.Errorf("the leader earned %d tokens in 2 s of 100 per second, of which b may be earning one half", n)
 	}
 }

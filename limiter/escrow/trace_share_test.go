@@ -34,9 +34,37 @@ func TestAShareIsNotEarnedTwiceByAFastPodAndASlowLeaderWhenTheyLoseEachOther(t *
 	if p.s.Units() != escrow.Whole {
 		t.Fatalf("the only pod has %d units", p.s.Units())
 	}
-	p.deaf, p.mute = true, true
+	// The last promise comes at once, and the pod is frozen until it would wake.
+	p.s.Order(escrow.Order{Epoch: 1, Sent: st.now}, p.skew(st.now))
+	st.fleet.Beat("a", p.s.Hello(p.skew(st.now)), st.now)
+	st.procs = nil
 	if !earningBoth(st, p, 2*sec) {
 		t.Error("the pod never woke: its share is lost while the leader is away")
+	}
+}
+
+func TestAPromiseThatWasHeldUpIsNotReliedOnForLonger(t *testing.T) {
+	st := newStage(t, limit(100, 400), escrow.Recovery{Epoch: 1})
+	p := st.join("a", 1)
+	st.pass(100 * ms)
+	p.s.Order(escrow.Order{Epoch: 1, Sent: st.now}, st.now)
+	late := p.s.Hello(st.now)
+	st.procs = nil
+	st.now += 900 * ms
+	st.fleet.Beat("a", late, st.now)
+	earningBoth(st, p, 2*sec)
+}
+
+func TestTheLeaderDoesNotEarnTheTenthThatPodsEarnAllTheTime(t *testing.T) {
+	l := limit(100, 400)
+	l.Keyed = true
+	st := newStage(t, l, escrow.Recovery{Epoch: 1})
+	st.join("a", 1)
+	st.pass(100 * ms)
+	before := st.mint.Pool(st.now)
+	st.pass(sec)
+	if earned := (st.mint.Pool(st.now) - before) / escrow.Micro; earned < 89 || earned > 90 {
+		t.Errorf("the leader earned %d of 100 tokens, of which the pod earns 10", earned)
 	}
 }
 
