@@ -132,7 +132,7 @@ func compileKeyPart(k v1alpha1.KeyPart) (*quotav1.KeyPart, error) {
 	}
 }
 
-// identity names the accounts of a limit (quota.md rule 8): whatever changes it makes another limit, whose accounts start
+// identity names the accounts of a limit: whatever changes it makes another limit, whose accounts start
 // with nothing. Rate, burst and match can change in place.
 func identity(policyUID string, l *quotav1.Limit) string {
 	return policyUID + "/" + l.Name + "/" + hash(&quotav1.Limit{Key: l.Key, Scope: l.Scope, Strategy: l.Strategy})[:12]

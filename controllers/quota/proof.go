@@ -13,7 +13,7 @@ type process struct {
 }
 
 // proofOfEnd says why a process is known to have ended, or returns "". Absence of the pod's object, its phase while the
-// kubelet is cut off, NotReady and silence prove nothing (quota.md rule 2): such pods have been seen to answer still.
+// kubelet is cut off, NotReady and silence prove nothing (docs/guarantees.md, 2): such pods have been seen to answer still.
 func proofOfEnd(p process, pod *PodState, node NodeState, known bool) string {
 	for _, t := range pod.Terminations {
 		// The kubelet cuts times to seconds: a process that started at 10.4 s and a predecessor that ended at 10.1 s

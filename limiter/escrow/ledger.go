@@ -80,7 +80,7 @@ func New(whole, fill uint64, unregistered []string) *Ledger {
 }
 
 // SetDelay sets how long freed capacity rests before a share that exists already may grow by it: burst/rate of the limit,
-// with the margin for clocks (quota.md rule 4). It counts for what is freed from now on.
+// with the margin for clocks (docs/guarantees.md, 7). It counts for what is freed from now on.
 func (l *Ledger) SetDelay(nanoseconds int64) { l.delay = max(nanoseconds, 0) }
 
 // Fill puts the first fill into the pool, while nobody holds a share.
