@@ -63,8 +63,8 @@ type pod struct {
 	units uint64 // the largest share it may believe in
 	until int64  // it sleeps until then; what is past is not relied on
 	quiet bool   // it sleeps, by the account of Fleet.parts
-	gone  bool
-	lost  bool
+	lost  bool   // its promise has run out, so it is not counted on
+	want  Want
 
 	sent     int64 // newest Beat.Sent
 	order    Order // newest decided

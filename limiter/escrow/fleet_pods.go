@@ -11,9 +11,10 @@ func (f *Fleet) Hello(id string, b Beat, now int64) {
 		return
 	}
 	f.advance(now)
+	b.Units = min(b.Units, Whole)
 	if f.pods[id] == nil {
 		f.sync()
-		p := &pod{id: id, dirty: true}
+		p := &pod{id: id, want: WantFull, dirty: true}
 		p.order = Order{Seq: f.seq, Units: b.Units, Awake: b.Awake}
 		f.pods[id] = p
 		f.list = append(f.list, p)
@@ -42,9 +43,9 @@ func (f *Fleet) Beat(id string, b Beat, now int64) bool {
 	if b.Promise {
 		f.promise(p, b.Heard)
 	}
-	if b.Acked > p.acked {
-		p.acked = b.Acked
-		f.ledger.Ack(id, b.Acked, f.now)
+	if acked := min(b.Acked, p.order.Seq); acked > p.acked {
+		p.acked = acked
+		f.ledger.Ack(id, acked, f.now)
 		f.believe(p)
 	}
 	if b.Sent > p.sent {
@@ -54,8 +55,8 @@ func (f *Fleet) Beat(id string, b Beat, now int64) bool {
 		if b.Draining {
 			want = WantKeep
 		}
-		if h := f.ledger.holders[id]; h.want != want && h.want != WantNone {
-			h.want = want
+		if p.want != want {
+			p.want = want
 			f.planned = false
 		}
 	}
@@ -80,7 +81,6 @@ func (f *Fleet) Gone(id string, now int64) {
 		}
 		f.ledger.Gone(id, f.now)
 		delete(f.pods, id)
-		p.gone = true
 		for i, x := range f.list {
 			if x == p {
 				last := len(f.list) - 1

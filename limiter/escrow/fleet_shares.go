@@ -38,11 +38,9 @@ func (f *Fleet) plan() {
 	n := uint64(len(f.list) + f.Unregistered())
 	useful := n > 0 && uint64(f.limit.shares())/n >= Micro && f.limit.MaxCost*Micro <= f.limit.Burst*Micro-f.limit.shares()
 	for _, p := range f.list {
-		switch h := f.ledger.holders[p.id]; {
-		case !useful:
-			h.want = WantNone
-		case h.want == WantNone:
-			h.want = WantFull
+		f.ledger.holders[p.id].want = WantNone
+		if useful {
+			f.ledger.holders[p.id].want = p.want
 		}
 	}
 	if useful && !f.shared {

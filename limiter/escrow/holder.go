@@ -51,7 +51,7 @@ func (h *Holder) settle() {
 		h.share += int64(min(h.s.earned-h.seen, uint64(most-h.share)))
 	}
 	h.seen = h.s.earned
-	h.share = min(h.share, max(h.s.limit.isolatedCap(h.s.units)-h.reservedShare, 0))
+	h.share = min(h.share, max(h.s.whole-h.reservedShare, 0))
 }
 
 // loan is what is borrowed and free to be taken, in tokens.
@@ -101,7 +101,7 @@ func (h *Holder) Cancel(r Hold) {
 	h.settle()
 	h.reservedShare -= r.share
 	h.reserved -= r.loan
-	h.share = min(h.share+r.share, max(h.s.limit.isolatedCap(h.s.units)-h.reservedShare, 0))
+	h.share = min(h.share+r.share, max(h.s.whole-h.reservedShare, 0))
 }
 
 // Loan takes in what the leader has lent. An older leader's word is refused: what this process holds has been reported

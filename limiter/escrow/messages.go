@@ -68,6 +68,11 @@ type Claim struct {
 	Handover Handover
 }
 
+// possible reports whether the counters can be those of a process that keeps the rules.
+func (c Claim) possible() bool {
+	return c.Spent >= 0 && c.Returned >= 0 && c.Spent <= c.Granted && c.Returned <= c.Granted-c.Spent
+}
+
 // Loan raises what a process has been granted of one account.
 type Loan struct {
 	Epoch uint64

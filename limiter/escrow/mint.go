@@ -86,10 +86,11 @@ func (m *Mint) clamp() {
 	m.headroom = min(m.headroom, m.f.limit.Burst*Micro-m.lent*Micro-m.pool)
 }
 
-// Claim takes in what a process says about this account. Only a registered process is heard.
+// Claim takes in what a process says about this account. Only a registered process is heard, and only where its sums can
+// be: nobody has spent and returned more than was granted.
 func (m *Mint) Claim(id string, c Claim, now int64) {
 	p := m.f.pods[id]
-	if p == nil || c.Epoch != m.f.recovery.Epoch || !m.f.Leading(now) {
+	if p == nil || c.Epoch != m.f.recovery.Epoch || !m.f.Leading(now) || !c.possible() {
 		return
 	}
 	m.f.advance(now)

@@ -14,6 +14,8 @@ type Sleeper struct {
 	limit    Limit
 	units    uint64
 	awake    bool
+	whole    int64  // what the share may hold while isolated, in micro-tokens
+	tenth    int64  // what it may hold while it sleeps, where a part is awake
 	seq      uint64 // newest order in force
 	acked    uint64 // newest that no decision can precede
 	heard    int64  // newest word of this epoch's leader, by its clock
@@ -91,6 +93,7 @@ func (s *Sleeper) Order(o Order, now int64) {
 		s.rate.restart()
 	}
 	s.seq, s.limit, s.units, s.awake = o.Seq, o.Limit, o.Units, o.Awake
+	s.whole, s.tenth = o.Limit.isolatedCap(o.Units), o.Limit.awakeCap(o.Units)
 	s.settle()
 	s.urgent = true
 }
@@ -168,10 +171,10 @@ func (s *Sleeper) accrue(to int64) {
 // room is the most that the share of one account may hold now, in micro-tokens.
 func (s *Sleeper) room() int64 {
 	if s.isolated {
-		return s.limit.isolatedCap(s.units)
+		return s.whole
 	}
 	if s.awake {
-		return s.limit.awakeCap(s.units)
+		return s.tenth
 	}
 	return 0
 }
@@ -186,7 +189,7 @@ func (s *Sleeper) settle() {
 // settled reports whether nothing that is reserved rests on older numbers.
 func (s *Sleeper) settled() bool {
 	for _, h := range s.holders {
-		if h.reservedShare > s.limit.isolatedCap(s.units) {
+		if h.reservedShare > s.whole {
 			return false
 		}
 	}
