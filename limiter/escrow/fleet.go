@@ -66,6 +66,8 @@ type pod struct {
 	lost  bool   // its promise has run out, so it is not counted on
 	want  Want
 
+	forgotten int64 // newest Claim.Sent of an account that was forgotten
+
 	sent     int64 // newest Beat.Sent
 	order    Order // newest decided
 	awakeOff uint64

@@ -97,6 +97,9 @@ func (m *Mint) Claim(id string, c Claim, now int64) {
 	m.sync()
 	b := m.borrowers[p]
 	if b == nil {
+		if c.Sent <= p.forgotten {
+			return
+		}
 		b = &borrower{pod: p, born: c.Born, granted: c.Granted, spent: c.Spent, returned: c.Returned, heard: c.Granted}
 		m.borrowers[p] = b
 		m.order = append(m.order, b)
@@ -188,8 +191,12 @@ func (m *Mint) Forgettable(now int64) bool {
 	return m.lent == 0 && m.f.Unregistered() == 0 && m.pool >= first.pool
 }
 
-// Forget takes the account out of the fleet.
+// Forget takes the account out of the fleet. Claims that were made before are not heard by a later life of the account:
+// what they say has been counted.
 func (m *Mint) Forget() {
+	for _, b := range m.order {
+		b.pod.forgotten = max(b.pod.forgotten, b.sent)
+	}
 	for i, x := range m.f.mints {
 		if x == m && i > 0 {
 			m.f.mints = slices.Delete(m.f.mints, i, i+1)

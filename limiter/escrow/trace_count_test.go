@@ -73,6 +73,36 @@ func TestAnAccountIsNotForgottenWhileItIsLent(t *testing.T) {
 	}
 }
 
+func TestAReturnFromBeforeTheAccountWasForgottenIsNotCreditedAgain(t *testing.T) {
+	st := newStage(t, limit(1_000_000, 400), escrow.Recovery{Epoch: 1, First: true})
+	a, b := st.join("a", 1), st.join("b", 1)
+	st.pass(2 * sec)
+	st.lend(a, 50)
+	early := a.h.Registration(st.now)
+	st.mint.Claim("a", early, st.now)
+	late := a.h.Final(st.now + ms)
+	st.mint.Claim("a", late, st.now+ms)
+	st.procs = []*proc{b}
+	st.pass(sec)
+	if !st.mint.Forgettable(st.now) {
+		t.Fatal("the account is in use")
+	}
+	st.mint.Forget()
+	st.mint = st.fleet.Account(st.now)
+	st.fleet.Edit(limit(1, 400), st.now) // so that next to nothing is earned beside
+	for range 3 {
+		st.lend(b, 60)
+		b.h.Take(60, st.now)
+		st.pass(100 * ms)
+	}
+	before := st.mint.Pool(st.now)
+	st.mint.Claim("a", early, st.now)
+	st.mint.Claim("a", late, st.now)
+	if after := st.mint.Pool(st.now); after != before {
+		t.Errorf("the pool went from %d to %d", before, after)
+	}
+}
+
 func TestAnAccountThatIsForgottenAndBegunAnewHasWhatItHad(t *testing.T) {
 	st := newStage(t, limit(1, 400), escrow.Recovery{Epoch: 1})
 	a := st.join("a", 1)

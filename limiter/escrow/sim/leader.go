@@ -145,6 +145,10 @@ func (d *Leader) flush() {
 		p := w.pod(id)
 		w.carry(p.deaf, func() { p.do(func() { p.holder.Loan(l) }) })
 	})
+	if w.Forgetful && d.mint.Forgettable(now) {
+		d.mint.Forget()
+		d.mint = d.fleet.Account(now)
+	}
 	if w.edited && d == w.leader && d.fleet.Limit() == w.limit && d.fleet.Leading(now) && d.fleet.Settled() {
 		w.edited = false
 		w.ceiling = w.limit

@@ -103,6 +103,10 @@ func (p *Pod) step() {
 	}
 	p.serve()
 	p.talk()
+	if w.Forgetful && p.holder.Forgettable(p.time()) {
+		p.holder.Forget()
+		p.holder = p.sleeper.Account(p.time())
+	}
 }
 
 // welcome follows a leader: it adopts the epoch first and reports then.

@@ -21,6 +21,8 @@ type World struct {
 	Hold int64
 	// Lease is how long leadership lasts after a renewal, in nanoseconds.
 	Lease int64
+	// Forgetful makes pods and leaders forget the account whenever they may, and begin it anew.
+	Forgetful bool
 	// Oracle has seen every admission.
 	Oracle *Oracle
 	// What has happened so far: messages sent, and costs.
