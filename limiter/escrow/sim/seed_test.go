@@ -33,7 +33,7 @@ func TestNoSeedLetsMorePassThanOneBucketWould(t *testing.T) {
 			run(uint64(s) + 1)
 		}
 	}
-	if admitted == 0 {
+	if admitted == 0 && *seed == 0 && *seeds >= 100 {
 		t.Error("nothing was ever admitted")
 	}
 	t.Logf("%d admitted; the tightest interval used %.1f %% of its burst", admitted, 100*tightest)
