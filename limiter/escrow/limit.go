@@ -64,7 +64,7 @@ func wholeTokens(units uint64, amount int64) int64 {
 }
 
 // growthDelay is how long freed capacity rests before a share that exists grows by it: burst over rate, with the margin
-// for two clocks (rule 4), in nanoseconds.
+// for two clocks (docs/guarantees.md, 7), in nanoseconds.
 func (l Limit) growthDelay() int64 {
 	hi, lo := bits.Mul64(uint64(l.Burst), l.Period)
 	if hi >= l.Requests {
