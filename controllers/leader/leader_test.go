@@ -4,7 +4,6 @@
 package leader_test
 
 import (
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,42 +12,19 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/leader"
+	"github.com/headgate/headgate/test/apiserver"
 )
 
-func apiServer(t *testing.T) (*rest.Config, client.Client) {
-	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("KUBEBUILDER_ASSETS is not set: run `make test`, which sets it")
-		}
-		t.Skip("SKIPPED: no API server; run `make test`, or set KUBEBUILDER_ASSETS=$(go run ./hack/cluster assets)")
-	}
-	env := &envtest.Environment{}
-	cfg, err := env.Start()
-	if err != nil {
-		t.Fatalf("API server: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(cfg, client.Options{})
+func TestTheEpochOnlyRises(t *testing.T) {
+	c, err := client.New(apiserver.Start(t), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cfg, c
-}
-
-func TestTheEpochOnlyRises(t *testing.T) {
-	_, c := apiServer(t)
 	key := types.NamespacedName{Namespace: "default", Name: "headgate-operator"}
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
@@ -126,7 +102,7 @@ func TestTheEpochOnlyRises(t *testing.T) {
 }
 
 func TestALeaseIsBelievedOnlyWhileItCannotHavePassedOn(t *testing.T) {
-	cfg, _ := apiServer(t)
+	cfg := apiserver.Start(t)
 	now := int64(time.Hour)
 	lock, err := leader.NewLock(cfg, "default", "lock", "a", func() int64 { return now })
 	if err != nil {

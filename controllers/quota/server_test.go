@@ -15,7 +15,6 @@ import (
 	"io"
 	"math/big"
 	"net"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,9 +31,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
+	"github.com/headgate/headgate/test/apiserver"
 )
 
 // operator is a server as a replica runs it: real TLS, real gRPC, tokens reviewed by a real API server.
@@ -66,23 +65,7 @@ func (e *fixedElector) Raise(_ context.Context, floor uint64) error {
 }
 
 func startOperator(t *testing.T) *operator {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("KUBEBUILDER_ASSETS is not set: run `make test`, which sets it")
-		}
-		t.Skip("SKIPPED: no API server; run `make test`, or set KUBEBUILDER_ASSETS=$(go run ./hack/cluster assets)")
-	}
-	env := &envtest.Environment{}
-	cfg, err := env.Start()
-	if err != nil {
-		t.Fatalf("API server: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	api, err := client.New(cfg, client.Options{})
+	api, err := client.New(apiserver.Start(t), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

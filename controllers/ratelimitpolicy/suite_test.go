@@ -20,7 +20,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -29,6 +28,7 @@ import (
 	"github.com/headgate/headgate/controllers/quota"
 	"github.com/headgate/headgate/controllers/ratelimitpolicy"
 	"github.com/headgate/headgate/controllers/setup"
+	"github.com/headgate/headgate/test/apiserver"
 )
 
 // world is a real API server with the reconciler and a leading home. No kubelet runs: pods are what the tests write.
@@ -40,18 +40,8 @@ type world struct {
 }
 
 func start(t *testing.T) *world {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("KUBEBUILDER_ASSETS is not set: run `make test`, which sets it")
-		}
-		t.Skip("SKIPPED: no API server; run `make test`, or set KUBEBUILDER_ASSETS=$(go run ./hack/cluster assets)")
-	}
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr), zap.Level(zapcore.ErrorLevel)))
-	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crd/bases"}, ErrorIfCRDPathMissing: true, Scheme: setup.Scheme()}
-	cfg, err := env.Start()
-	if err != nil {
-		t.Fatalf("API server: %v", err)
-	}
+	cfg := apiserver.Start(t, "../../config/crd/bases")
 	mgr, err := ctrl.NewManager(cfg, manager.Options{Scheme: setup.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)}})
 	if err != nil {
@@ -85,9 +75,6 @@ func start(t *testing.T) *world {
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if err := env.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
