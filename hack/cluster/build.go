@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/headgate/headgate/hack/progress"
 )
 
 // kubernetesModule holds the go.mod of all the binaries.
@@ -67,7 +69,7 @@ const envtestTargets = 2
 
 // assets is the command for envtest: it prints the folder for KUBEBUILDER_ASSETS.
 func assets(ctx context.Context, s settings) error {
-	if err := buildAll(ctx, s, newProgress(), targets[:envtestTargets]); err != nil {
+	if err := buildAll(ctx, s, progress.New(os.Stderr), targets[:envtestTargets]); err != nil {
 		return err
 	}
 	fmt.Println(s.bin)
@@ -75,7 +77,7 @@ func assets(ctx context.Context, s settings) error {
 }
 
 // buildAll builds the targets whose stamps do not match.
-func buildAll(ctx context.Context, s settings, p *progress, targets []target) error {
+func buildAll(ctx context.Context, s settings, p *progress.Progress, targets []target) error {
 	unlock, err := lockBuild(ctx, s, p)
 	if err != nil {
 		return err
@@ -106,9 +108,9 @@ func buildAll(ctx context.Context, s settings, p *progress, targets []target) er
 	if err := checkBuildSpace(ctx, s, goCommand); err != nil {
 		return err
 	}
-	p.say("building %d of %d sets of binaries; with a cold build cache this takes about ten minutes, once", len(stale), len(targets))
+	p.Say("building %d of %d sets of binaries; with a cold build cache this takes about ten minutes, once", len(stale), len(targets))
 	for _, t := range stale {
-		err := p.step("build "+t.name, func() error { return t.build(ctx, s, goCommand, root, stamps[t.name]) })
+		err := p.Step("build "+t.name, func() error { return t.build(ctx, s, goCommand, root, stamps[t.name]) })
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/headgate/headgate/hack/progress"
 )
 
 // down ends the cluster and removes everything but binaries and images. It works
@@ -24,8 +26,8 @@ func down(_ context.Context, s settings) error {
 		return err
 	}
 	defer unlock()
-	p := newProgress()
-	return p.step("cluster down", func() error { return tearDown(s) })
+	p := progress.New(os.Stderr)
+	return p.Step("cluster down", func() error { return tearDown(s) })
 }
 
 // tearDown goes on after an error: the more is removed, the better. Without a

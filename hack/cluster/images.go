@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+
+	"github.com/headgate/headgate/hack/progress"
 )
 
 // ownImages are the images that the cluster itself needs, by their binaries.
@@ -47,9 +49,9 @@ func loadImages(ctx context.Context, s settings, archives []string) error {
 	if err != nil {
 		return err
 	}
-	p := newProgress()
+	p := progress.New(os.Stderr)
 	for _, archive := range archives {
-		err := p.step("load "+archive, func() error {
+		err := p.Step("load "+archive, func() error {
 			for _, n := range nodes {
 				in, err := os.Open(archive)
 				if err != nil {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/headgate/headgate/hack/progress"
 )
 
 // errLocked is what tryLock returns while another process has the lock.
@@ -43,13 +45,13 @@ func lockCluster(s settings) (unlock func(), err error) {
 }
 
 // lockBuild waits for its turn: several test runs may want the binaries at once.
-func lockBuild(ctx context.Context, s settings, p *progress) (unlock func(), err error) {
+func lockBuild(ctx context.Context, s settings, p *progress.Progress) (unlock func(), err error) {
 	path := filepath.Join(s.cache, "build.lock")
 	unlock, err = tryLock(path)
 	if !errors.Is(err, errLocked) {
 		return unlock, err
 	}
-	err = p.step("wait for another build", func() error {
+	err = p.Step("wait for another build", func() error {
 		ticker := time.NewTicker(200 * time.Millisecond)
 		defer ticker.Stop()
 		for {

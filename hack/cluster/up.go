@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/headgate/headgate/hack/progress"
 )
 
 // up starts the cluster or repairs it: every step does only what is not done yet.
@@ -20,7 +22,7 @@ func up(ctx context.Context, s settings) error {
 		return err
 	}
 	defer unlock()
-	p := newProgress()
+	p := progress.New(os.Stderr)
 	st, err := loadState(s)
 	if err != nil {
 		return err
@@ -28,7 +30,7 @@ func up(ctx context.Context, s settings) error {
 	fresh := len(st.Processes) == 0
 	err = bringUp(ctx, s, st, p)
 	if err != nil && ctx.Err() != nil && fresh {
-		p.say("interrupted: removing what was started")
+		p.Say("interrupted: removing what was started")
 		return errors.Join(errors.New("interrupted"), tearDown(s))
 	}
 	if err != nil && len(st.Processes) > 0 {
@@ -37,19 +39,19 @@ func up(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	p.say("cluster is up: %d nodes", len(nodes))
+	p.Say("cluster is up: %d nodes", len(nodes))
 	fmt.Printf("export KUBECONFIG=%s\n", s.adminKubeconfig())
 	return nil
 }
 
-func bringUp(ctx context.Context, s settings, st *state, p *progress) error {
+func bringUp(ctx context.Context, s settings, st *state, p *progress.Progress) error {
 	if missing := missingPackages(); len(missing) > 0 {
-		if err := p.step(fmt.Sprintf("install packages %v", missing), func() error { return installPackages(ctx, missing) }); err != nil {
+		if err := p.Step(fmt.Sprintf("install packages %v", missing), func() error { return installPackages(ctx, missing) }); err != nil {
 			return err
 		}
 	}
 	// Before the build: ten minutes are long to wait for the news that a port is taken.
-	if err := p.step("check the machine", func() error { return prepare(s, st) }); err != nil {
+	if err := p.Step("check the machine", func() error { return prepare(s, st) }); err != nil {
 		return err
 	}
 	if err := buildAll(ctx, s, p, targets); err != nil {
@@ -75,7 +77,7 @@ func bringUp(ctx context.Context, s settings, st *state, p *progress) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := p.step(step.name, step.run); err != nil {
+		if err := p.Step(step.name, step.run); err != nil {
 			return err
 		}
 	}
@@ -109,10 +111,10 @@ func furnish(s settings) error {
 	return createBridge()
 }
 
-func verifySysctls(st *state, p *progress) error {
+func verifySysctls(st *state, p *progress.Progress) error {
 	changed, err := st.restoreSysctls()
 	if len(changed) > 0 {
-		p.say("put back: %v", changed)
+		p.Say("put back: %v", changed)
 	}
 	return err
 }

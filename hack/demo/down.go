@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/headgate/headgate/hack/progress"
+
 	"github.com/headgate/headgate/test/testbed"
 )
 
 // down removes all that the demo made: with the local cluster, the cluster.
-func down(ctx context.Context, p *progress) error {
+func down(ctx context.Context, p *progress.Progress) error {
 	s := &stage{}
 	var err error
 	if s.repository, err = testbed.Repository(); err != nil {
@@ -24,7 +26,7 @@ func down(ctx context.Context, p *progress) error {
 	}
 	if testbed.Local() {
 		// Release, namespaces and pods end with the cluster.
-		if err := p.step("end the cluster, and all that runs in it", func() error { return s.make(ctx, "cluster-down") }); err != nil {
+		if err := p.Step("end the cluster, and all that runs in it", func() error { return s.make(ctx, "cluster-down") }); err != nil {
 			return err
 		}
 	} else if err := s.uninstall(ctx, p); err != nil {
@@ -34,16 +36,16 @@ func down(ctx context.Context, p *progress) error {
 }
 
 // uninstall leaves somebody else's cluster as it was.
-func (s *stage) uninstall(ctx context.Context, p *progress) (err error) {
+func (s *stage) uninstall(ctx context.Context, p *progress.Progress) (err error) {
 	if s.cluster, err = testbed.Connect(); err != nil {
 		return err
 	}
-	if err := p.step("delete namespace "+namespace, func() error { return deleteNamespace(ctx, s.cluster) }); err != nil {
+	if err := p.Step("delete namespace "+namespace, func() error { return deleteNamespace(ctx, s.cluster) }); err != nil {
 		return err
 	}
-	if err := p.step("helm", func() error { return s.make(ctx, os.Getenv("HELM")) }); err != nil {
+	if err := p.Step("helm", func() error { return s.make(ctx, os.Getenv("HELM")) }); err != nil {
 		return err
 	}
 	chart := &testbed.Chart{Cluster: s.cluster, Repository: s.repository}
-	return p.step("uninstall the chart", func() error { return chart.Uninstall(ctx) })
+	return p.Step("uninstall the chart", func() error { return chart.Uninstall(ctx) })
 }

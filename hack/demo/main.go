@@ -16,6 +16,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/headgate/headgate/hack/progress"
+
 	"github.com/headgate/headgate/test/testbed"
 )
 
@@ -30,7 +32,7 @@ func run(args []string) int {
 	defer unlock()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	p := newProgress(os.Stdout)
+	p := progress.New(os.Stdout)
 	switch {
 	case len(args) == 0:
 		err = demo(ctx, p)
@@ -52,7 +54,7 @@ func run(args []string) int {
 	return 0
 }
 
-func demo(ctx context.Context, p *progress) error {
+func demo(ctx context.Context, p *progress.Progress) error {
 	s, err := prepare(ctx, p)
 	if err != nil {
 		return err

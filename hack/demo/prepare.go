@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/headgate/headgate/hack/progress"
+
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,7 +37,7 @@ type stage struct {
 }
 
 // prepare brings up the cluster, the operator, the app and the policy.
-func prepare(ctx context.Context, p *progress) (*stage, error) {
+func prepare(ctx context.Context, p *progress.Progress) (*stage, error) {
 	s := &stage{}
 	var err error
 	if s.repository, err = testbed.Repository(); err != nil {
@@ -55,23 +57,23 @@ func prepare(ctx context.Context, p *progress) (*stage, error) {
 		return nil, err
 	}
 	s.chart = &testbed.Chart{Cluster: s.cluster, Repository: s.repository, Images: images, Records: s.records}
-	if err := p.step("install the chart: the operator, with 2 replicas", func() error { return s.chart.Install(ctx) }); err != nil {
+	if err := p.Step("install the chart: the operator, with 2 replicas", func() error { return s.chart.Install(ctx) }); err != nil {
 		return nil, err
 	}
-	if err := p.step("clear what an earlier demo has left", func() error { return <-cleared }); err != nil {
+	if err := p.Step("clear what an earlier demo has left", func() error { return <-cleared }); err != nil {
 		return nil, err
 	}
 	s.app = &testbed.App{Name: appName, Namespace: namespace, Image: images.Name("echo"), Local: s.cluster.Local}
-	if err := p.step("an echo app with 2 replicas and an HPA", func() error { return s.deploy(ctx) }); err != nil {
+	if err := p.Step("an echo app with 2 replicas and an HPA", func() error { return s.deploy(ctx) }); err != nil {
 		return nil, err
 	}
-	err = p.step("apply the policy: 200/s in total, 20/s per API key; the app restarts with the sidecar", func() error { return s.limit(ctx) })
+	err = p.Step("apply the policy: 200/s in total, 20/s per API key; the app restarts with the sidecar", func() error { return s.limit(ctx) })
 	return s, err
 }
 
 // start brings up the cluster.
-func (s *stage) start(ctx context.Context, p *progress) (err error) {
-	if err := p.step("cluster", func() error { return s.make(ctx, "cluster-up") }); err != nil {
+func (s *stage) start(ctx context.Context, p *progress.Progress) (err error) {
+	if err := p.Step("cluster", func() error { return s.make(ctx, "cluster-up") }); err != nil {
 		return err
 	}
 	s.cluster, err = testbed.Connect()
@@ -79,16 +81,16 @@ func (s *stage) start(ctx context.Context, p *progress) (err error) {
 }
 
 // bringImages builds the programs and brings them to the nodes; helm is built by the way.
-func (s *stage) bringImages(ctx context.Context, p *progress) (testbed.Images, error) {
+func (s *stage) bringImages(ctx context.Context, p *progress.Progress) (testbed.Images, error) {
 	var images testbed.Images
-	err := p.step("images", func() (err error) {
+	err := p.Step("images", func() (err error) {
 		images, err = s.cluster.BringImages(ctx, s.repository, &indent{})
 		return err
 	})
 	if err != nil {
 		return images, err
 	}
-	return images, p.step("helm", func() error { return s.make(ctx, os.Getenv("HELM")) })
+	return images, p.Step("helm", func() error { return s.make(ctx, os.Getenv("HELM")) })
 }
 
 // makeRecords makes a folder in which every sidecar, under its own user, can write. Nodes of the local cluster see it.
@@ -113,13 +115,13 @@ func (s *stage) makeRecords() error {
 
 // stopRecording leaves an installation as any other: only the demo's pods record what they decide, and a namespace with the
 // restricted level, which forbids folders of the node, can be tried next.
-func (s *stage) stopRecording(ctx context.Context, p *progress) error {
+func (s *stage) stopRecording(ctx context.Context, p *progress.Progress) error {
 	if s.records == "" {
 		return nil
 	}
 	fmt.Println()
 	s.chart.Records, s.chart.NoWait = "", true
-	return p.step("leave the operator as a plain installation: decisions are not recorded any more", func() error { return s.chart.Install(ctx) })
+	return p.Step("leave the operator as a plain installation: decisions are not recorded any more", func() error { return s.chart.Install(ctx) })
 }
 
 func deleteNamespace(ctx context.Context, c *testbed.Cluster) error {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headgate/headgate/hack/progress"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,12 +39,12 @@ type seen struct {
 const longest = 45 * time.Second
 
 // play sends the load while pods come and go. What has been seen is returned with an error, too.
-func (s *stage) play(ctx context.Context, p *progress) (*seen, error) {
+func (s *stage) play(ctx context.Context, p *progress.Progress) (*seen, error) {
 	run, err := load.Start(ctx, s.address, clients()...)
 	if err != nil {
 		return nil, err
 	}
-	p.say("600 requests per second from 15 API keys: 8 clients with a new connection for each request, 6 with a pool, 1 that keeps one connection")
+	p.Say("600 requests per second from 15 API keys: 8 clients with a new connection for each request, 6 with a pool, 1 that keeps one connection")
 	t := &table{stage: s, run: run}
 	t.say("2 pods")
 	e := &seen{begin: time.Now()}

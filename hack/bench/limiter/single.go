@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/failsafe-go/failsafe-go/ratelimiter"
-	"github.com/headgate/headgate/limiter"
 	"github.com/juju/ratelimit"
 	"github.com/sethvargo/go-limiter/memorystore"
 	"github.com/throttled/throttled/v2"
@@ -19,6 +18,8 @@ import (
 	ululestore "github.com/ulule/limiter/v3/drivers/store/memory"
 	uber "go.uber.org/ratelimit"
 	"golang.org/x/time/rate"
+
+	"github.com/headgate/headgate/limiter"
 )
 
 // must panics on errors of setting up; all arguments are constants.

@@ -14,13 +14,14 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/headgate/headgate/limiter"
 	"github.com/sethvargo/go-limiter/memorystore"
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/memstore"
 	ulule "github.com/ulule/limiter/v3"
 	ululestore "github.com/ulule/limiter/v3/drivers/store/memory"
 	"golang.org/x/time/rate"
+
+	"github.com/headgate/headgate/limiter"
 )
 
 // store is a limiter for many keys. Every key has a limit of a million per second, so that all are granted, and a burst

@@ -1,7 +1,8 @@
 // Copyright The Headgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package progress tells a person at a terminal what a long command is doing.
+package progress
 
 import (
 	"fmt"
@@ -10,16 +11,18 @@ import (
 	"time"
 )
 
-// progress prints lines with the time since the start.
-type progress struct {
+// Progress prints lines with the time since the start. Safe for concurrent use.
+type Progress struct {
 	mu    sync.Mutex
 	out   io.Writer
 	begin time.Time
 }
 
-func newProgress(out io.Writer) *progress { return &progress{out: out, begin: time.Now()} }
+// New begins now.
+func New(out io.Writer) *Progress { return &Progress{out: out, begin: time.Now()} }
 
-func (p *progress) say(format string, args ...any) {
+// Say prints a line.
+func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fmt.Fprintf(p.out, "%7.1fs  %s\n", time.Since(p.begin).Seconds(), fmt.Sprintf(format, args...))
@@ -31,8 +34,8 @@ const (
 	signs    = 10 * time.Second
 )
 
-// step runs fn and says how long it took; one that takes its time says that it is at work.
-func (p *progress) step(name string, fn func() error) error {
+// Step runs fn and says how long it took; one that takes its time says that it is at work.
+func (p *Progress) Step(name string, fn func() error) error {
 	begin, done := time.Now(), make(chan struct{})
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
@@ -43,7 +46,7 @@ func (p *progress) step(name string, fn func() error) error {
 			case <-done:
 				return
 			case <-timer.C:
-				p.say("%s ... %s", name, time.Since(begin).Round(time.Second))
+				p.Say("%s ... %s", name, time.Since(begin).Round(time.Second))
 				timer.Reset(signs)
 			}
 		}
@@ -52,9 +55,9 @@ func (p *progress) step(name string, fn func() error) error {
 	close(done)
 	watcher.Wait()
 	if err != nil {
-		p.say("%s: failed", name)
+		p.Say("%s: failed", name)
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	p.say("%s (%.1fs)", name, time.Since(begin).Seconds())
+	p.Say("%s (%.1fs)", name, time.Since(begin).Seconds())
 	return nil
 }
