@@ -91,6 +91,8 @@ test: verify-generated lint chart unit e2e ## Everything: generated code, linter
 .PHONY: unit
 unit: ## Unit tests with the race detector, against a real API server where they need one.
 	KUBEBUILDER_ASSETS="$$($(GO) run ./hack/cluster assets)" $(GO) test -race ./...
+	@# What the race detector makes too slow, or changes: long simulations, counts of allocations.
+	$(GO) test ./limiter/... ./sidecar/admission
 	cd hack/tools && $(GO) test ./image
 
 .PHONY: chart

@@ -62,9 +62,7 @@ const (
 	EventConflicted     EventReason = "Conflicted"
 	EventProgrammed     EventReason = "Programmed"
 	EventRolloutStarted EventReason = "RolloutStarted"
-	EventManualRollout  EventReason = "ManualRolloutNeeded"
 	EventReserved       EventReason = "ShareReserved"
-	EventInjected       EventReason = "SidecarInjected"
 	EventNotInjected    EventReason = "SidecarNotInjected"
 )
 

@@ -79,7 +79,7 @@ func render(t *testing.T, p *v1alpha1.RateLimitPolicy) string {
 	var b strings.Builder
 	b.Write(y)
 	for _, l := range compiled.Limits {
-		b.WriteString("# " + l.Name + ": " + compile.Contract(l) + "; a third: " + compile.Share(l, quotav1.Whole/3, quotav1.Whole) + "\n")
+		b.WriteString("# " + l.Name + ": " + compile.Contract(l) + "; a third: " + compile.Rate(l.Rate, 1, 3) + "\n")
 	}
 	return b.String()
 }

@@ -35,12 +35,6 @@ func Contract(l *quotav1.Limit) string {
 	return b.String()
 }
 
-// Share says what a pod enforces of a limit, given its part in units of the whole: "66.67/s, burst 66.67".
-func Share(l *quotav1.Limit, units, whole uint64) string {
-	burst := new(big.Rat).Mul(new(big.Rat).SetUint64(l.Burst), ratio(units, whole))
-	return fmt.Sprintf("%s, burst %s", Rate(l.Rate, units, whole), decimal(burst))
-}
-
 // Rate writes num/den of a rate in the largest of second, minute, hour and day in which it reads as one or more: "12500/s",
 // "5/h".
 func Rate(r *quotav1.Rate, num, den uint64) string {

@@ -83,16 +83,6 @@ func New(whole, fill uint64, unregistered []string) *Ledger {
 // with the margin for clocks (docs/guarantees.md, 7). It counts for what is freed from now on.
 func (l *Ledger) SetDelay(nanoseconds int64) { l.delay = max(nanoseconds, 0) }
 
-// Fill puts the first fill into the pool, while nobody holds a share.
-func (l *Ledger) Fill(units uint64) {
-	for _, h := range l.holders {
-		if h.believed() > 0 {
-			return
-		}
-	}
-	l.pool = min(units, l.whole)
-}
-
 // Join takes in a holder, or one that comes back, with the share that it says is in force. The caller vouches that no
 // message sent to it earlier can still take effect.
 func (l *Ledger) Join(id string, reported uint64, now int64) {
