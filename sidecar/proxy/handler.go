@@ -49,11 +49,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.draining() {
 		w.Header().Set("Connection", "close")
 	}
-	if decision.Unavailable {
-		respond.Unavailable(w, r)
-		return
+	answer := respond.Unavailable(respond.AskerOf(r))
+	if !decision.Unavailable {
+		answer = respond.Deny(respond.AskerOf(r), respond.Denial{Limits: decision.Names(), RetryAfter: retryAfter(decision)})
 	}
-	respond.Deny(w, r, respond.Denial{Limits: decision.Names(), RetryAfter: retryAfter(decision)})
+	answer.Write(w)
 }
 
 // retryAfter is 0 where waiting does not help or nobody knows.

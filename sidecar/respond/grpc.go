@@ -18,18 +18,20 @@ import (
 )
 
 // denyGRPC answers trailers-only: one block of headers that ends the stream, with HTTP status 200.
-func denyGRPC(w http.ResponseWriter, d Denial) {
-	h := w.Header()
-	h.Set("Content-Type", "application/grpc")
-	h.Set("Grpc-Status", strconv.Itoa(int(codes.ResourceExhausted)))
-	h.Set("Grpc-Message", percentEncode(detail(d)))
-	// gRFC A6: a client with a retry policy waits this long.
-	h.Set("Grpc-Retry-Pushback-Ms", strconv.FormatInt(milliseconds(d.retryDelay()), 10))
-	h.Set(rateLimitedHeader, "true")
+func denyGRPC(d Denial) Answer {
+	a := Answer{Status: http.StatusOK, TrailersOnly: true, Fields: []Field{
+		{"Content-Type", "application/grpc"},
+		{"Grpc-Status", strconv.Itoa(int(codes.ResourceExhausted))},
+		{"Grpc-Message", percentEncode(detail(d))},
+		// gRFC A6: a client with a retry policy waits this long.
+		{"Grpc-Retry-Pushback-Ms", strconv.FormatInt(milliseconds(d.retryDelay()), 10)},
+		{rateLimitedHeader, "true"},
+	}}
 	if details := grpcDetails(d); details != "" {
-		h.Set("Grpc-Status-Details-Bin", details)
+		a.Fields = append(a.Fields, Field{"Grpc-Status-Details-Bin", details})
 	}
-	w.WriteHeader(http.StatusOK)
+	a.Fields = append(a.Fields, Field{"Content-Length", "0"})
+	return a
 }
 
 func grpcDetails(d Denial) string {

@@ -21,8 +21,7 @@ type problem struct {
 
 const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
-func denyHTTP(w http.ResponseWriter, r *http.Request, d Denial) {
-	seconds := d.retrySeconds()
+func denyHTTP(to Asker, d Denial) Answer {
 	body, err := json.Marshal(problem{
 		Type:             quotaExceeded,
 		Title:            "Request cannot be satisfied as assigned quota has been exceeded",
@@ -33,17 +32,14 @@ func denyHTTP(w http.ResponseWriter, r *http.Request, d Denial) {
 	if err != nil { // strings and an int always marshal
 		body = nil
 	}
-	body = append(body, '\n')
-	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Retry-After", strconv.FormatInt(seconds, 10))
-	h.Set("Cache-Control", "no-store")
-	h.Set(rateLimitedHeader, "true")
-	w.WriteHeader(http.StatusTooManyRequests)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a client that has gone away needs no answer
-	}
+	a := Answer{Status: http.StatusTooManyRequests, Fields: []Field{
+		{"Content-Type", "application/problem+json"},
+		{"Retry-After", strconv.FormatInt(d.retrySeconds(), 10)},
+		{"Cache-Control", "no-store"},
+		{rateLimitedHeader, "true"},
+	}}
+	a.body(to, append(body, '\n'))
+	return a
 }
 
 // detail is the sentence that people read.

@@ -1,14 +1,13 @@
 // Copyright The Headgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package respond writes the answer to a request that a limit denied, in the form that the client understands: HTTP with
+// Package respond decides the answer to a request that a limit denied, in the form that the client understands: HTTP with
 // a problem document, or gRPC with a status.
 //
 // Only a limit's denial is answered here. A failure of the sidecar or of the application is never a 429.
 package respond
 
 import (
-	"net/http"
 	"strings"
 	"time"
 )
@@ -21,13 +20,12 @@ type Denial struct {
 	RetryAfter time.Duration
 }
 
-// Deny answers a request. It does not read the request's body.
-func Deny(w http.ResponseWriter, r *http.Request, d Denial) {
-	if isGRPC(r.Header.Get("Content-Type")) {
-		denyGRPC(w, d)
-		return
+// Deny is the answer to a request that limits denied.
+func Deny(to Asker, d Denial) Answer {
+	if isGRPC(to.ContentType) {
+		return denyGRPC(d)
 	}
-	denyHTTP(w, r, d)
+	return denyHTTP(to, d)
 }
 
 // rateLimitedHeader tells meshes that the answer is a quota's, so that they do not retry it.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func TestDenialsAreGolden(t *testing.T) {
 	one := Denial{Limits: []string{"checkout/per-api-key"}, RetryAfter: 1200 * time.Millisecond}
 	for name, tc := range map[string]struct {
 		request string
-		answer  func(http.ResponseWriter, *http.Request)
+		answer  func(Asker) Answer
 	}{
 		"http":                   {get, deny(one)},
 		"http-head-has-no-body":  {head, deny(one)},
@@ -82,7 +83,14 @@ func TestDenialsAreGolden(t *testing.T) {
 		"unavailable-grpc":       {grpc, Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := wire(t, tc.request, tc.answer)
+			var answer Answer
+			got := wire(t, tc.request, func(w http.ResponseWriter, r *http.Request) {
+				answer = tc.answer(AskerOf(r))
+				answer.Write(w)
+			})
+			if diff := cmp.Diff(lines(got), lines(string(answer.Append(nil, true)))); diff != "" {
+				t.Errorf("the engine of our own would answer otherwise than net/http:\n%s", diff)
+			}
 			file := filepath.Join("testdata", name+".golden")
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -100,8 +108,16 @@ func TestDenialsAreGolden(t *testing.T) {
 	}
 }
 
-func deny(d Denial) func(http.ResponseWriter, *http.Request) {
-	return func(w http.ResponseWriter, r *http.Request) { Deny(w, r, d) }
+// lines are an answer's lines, its header in alphabetical order: net/http chooses one of its own.
+func lines(answer string) []string {
+	head, body, _ := strings.Cut(answer, "\r\n\r\n")
+	out := strings.Split(head, "\r\n")
+	slices.Sort(out[1:])
+	return append(out, body)
+}
+
+func deny(d Denial) func(Asker) Answer {
+	return func(to Asker) Answer { return Deny(to, d) }
 }
 
 func TestRetryAfterIsRoundedUpAndNeverZero(t *testing.T) {
