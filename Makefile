@@ -69,7 +69,7 @@ generate-proto: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) | protoc
 # protoc is the one tool that is not a Go program.
 .PHONY: protoc
 protoc:
-	@command -v protoc >/dev/null || hack/tools/install-protoc.sh
+	@hack/tools/install-protoc.sh
 
 .PHONY: verify-generated
 verify-generated: ## Fail when generated code differs from what `make generate` writes.
