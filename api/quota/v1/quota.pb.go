@@ -27,6 +27,202 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type HeaderFamily int32
+
+const (
+	HeaderFamily_HEADER_FAMILY_UNSPECIFIED HeaderFamily = 0 // none
+	HeaderFamily_IETF_DRAFT_10             HeaderFamily = 1 // draft-ietf-httpapi-ratelimit-headers-10
+	HeaderFamily_X_RATE_LIMIT              HeaderFamily = 2
+)
+
+// Enum value maps for HeaderFamily.
+var (
+	HeaderFamily_name = map[int32]string{
+		0: "HEADER_FAMILY_UNSPECIFIED",
+		1: "IETF_DRAFT_10",
+		2: "X_RATE_LIMIT",
+	}
+	HeaderFamily_value = map[string]int32{
+		"HEADER_FAMILY_UNSPECIFIED": 0,
+		"IETF_DRAFT_10":             1,
+		"X_RATE_LIMIT":              2,
+	}
+)
+
+func (x HeaderFamily) Enum() *HeaderFamily {
+	p := new(HeaderFamily)
+	*p = x
+	return p
+}
+
+func (x HeaderFamily) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (HeaderFamily) Descriptor() protoreflect.EnumDescriptor {
+	return file_api_quota_v1_quota_proto_enumTypes[0].Descriptor()
+}
+
+func (HeaderFamily) Type() protoreflect.EnumType {
+	return &file_api_quota_v1_quota_proto_enumTypes[0]
+}
+
+func (x HeaderFamily) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use HeaderFamily.Descriptor instead.
+func (HeaderFamily) EnumDescriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{0}
+}
+
+type Algorithm int32
+
+const (
+	Algorithm_ALGORITHM_UNSPECIFIED Algorithm = 0 // token bucket
+	Algorithm_CONCURRENCY           Algorithm = 1
+)
+
+// Enum value maps for Algorithm.
+var (
+	Algorithm_name = map[int32]string{
+		0: "ALGORITHM_UNSPECIFIED",
+		1: "CONCURRENCY",
+	}
+	Algorithm_value = map[string]int32{
+		"ALGORITHM_UNSPECIFIED": 0,
+		"CONCURRENCY":           1,
+	}
+)
+
+func (x Algorithm) Enum() *Algorithm {
+	p := new(Algorithm)
+	*p = x
+	return p
+}
+
+func (x Algorithm) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Algorithm) Descriptor() protoreflect.EnumDescriptor {
+	return file_api_quota_v1_quota_proto_enumTypes[1].Descriptor()
+}
+
+func (Algorithm) Type() protoreflect.EnumType {
+	return &file_api_quota_v1_quota_proto_enumTypes[1]
+}
+
+func (x Algorithm) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Algorithm.Descriptor instead.
+func (Algorithm) EnumDescriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{1}
+}
+
+type MissingKey int32
+
+const (
+	MissingKey_MISSING_KEY_UNSPECIFIED MissingKey = 0 // the limit does not count the request
+	MissingKey_DENY                    MissingKey = 1
+	MissingKey_SHARED                  MissingKey = 2
+)
+
+// Enum value maps for MissingKey.
+var (
+	MissingKey_name = map[int32]string{
+		0: "MISSING_KEY_UNSPECIFIED",
+		1: "DENY",
+		2: "SHARED",
+	}
+	MissingKey_value = map[string]int32{
+		"MISSING_KEY_UNSPECIFIED": 0,
+		"DENY":                    1,
+		"SHARED":                  2,
+	}
+)
+
+func (x MissingKey) Enum() *MissingKey {
+	p := new(MissingKey)
+	*p = x
+	return p
+}
+
+func (x MissingKey) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MissingKey) Descriptor() protoreflect.EnumDescriptor {
+	return file_api_quota_v1_quota_proto_enumTypes[2].Descriptor()
+}
+
+func (MissingKey) Type() protoreflect.EnumType {
+	return &file_api_quota_v1_quota_proto_enumTypes[2]
+}
+
+func (x MissingKey) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MissingKey.Descriptor instead.
+func (MissingKey) EnumDescriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{2}
+}
+
+type RequestPart int32
+
+const (
+	RequestPart_REQUEST_PART_UNSPECIFIED RequestPart = 0
+	RequestPart_PATH                     RequestPart = 1 // normalised
+	RequestPart_METHOD                   RequestPart = 2
+	RequestPart_HOST                     RequestPart = 3 // lower case, without port
+)
+
+// Enum value maps for RequestPart.
+var (
+	RequestPart_name = map[int32]string{
+		0: "REQUEST_PART_UNSPECIFIED",
+		1: "PATH",
+		2: "METHOD",
+		3: "HOST",
+	}
+	RequestPart_value = map[string]int32{
+		"REQUEST_PART_UNSPECIFIED": 0,
+		"PATH":                     1,
+		"METHOD":                   2,
+		"HOST":                     3,
+	}
+)
+
+func (x RequestPart) Enum() *RequestPart {
+	p := new(RequestPart)
+	*p = x
+	return p
+}
+
+func (x RequestPart) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RequestPart) Descriptor() protoreflect.EnumDescriptor {
+	return file_api_quota_v1_quota_proto_enumTypes[3].Descriptor()
+}
+
+func (RequestPart) Type() protoreflect.EnumType {
+	return &file_api_quota_v1_quota_proto_enumTypes[3]
+}
+
+func (x RequestPart) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RequestPart.Descriptor instead.
+func (RequestPart) EnumDescriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{3}
+}
+
 type Scope int32
 
 const (
@@ -60,11 +256,11 @@ func (x Scope) String() string {
 }
 
 func (Scope) Descriptor() protoreflect.EnumDescriptor {
-	return file_api_quota_v1_quota_proto_enumTypes[0].Descriptor()
+	return file_api_quota_v1_quota_proto_enumTypes[4].Descriptor()
 }
 
 func (Scope) Type() protoreflect.EnumType {
-	return &file_api_quota_v1_quota_proto_enumTypes[0]
+	return &file_api_quota_v1_quota_proto_enumTypes[4]
 }
 
 func (x Scope) Number() protoreflect.EnumNumber {
@@ -73,7 +269,7 @@ func (x Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Scope.Descriptor instead.
 func (Scope) EnumDescriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{0}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{4}
 }
 
 type Strategy int32
@@ -106,11 +302,11 @@ func (x Strategy) String() string {
 }
 
 func (Strategy) Descriptor() protoreflect.EnumDescriptor {
-	return file_api_quota_v1_quota_proto_enumTypes[1].Descriptor()
+	return file_api_quota_v1_quota_proto_enumTypes[5].Descriptor()
 }
 
 func (Strategy) Type() protoreflect.EnumType {
-	return &file_api_quota_v1_quota_proto_enumTypes[1]
+	return &file_api_quota_v1_quota_proto_enumTypes[5]
 }
 
 func (x Strategy) Number() protoreflect.EnumNumber {
@@ -119,15 +315,17 @@ func (x Strategy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Strategy.Descriptor instead.
 func (Strategy) EnumDescriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{1}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{5}
 }
 
 type PathMatch_Type int32
 
 const (
-	PathMatch_TYPE_UNSPECIFIED PathMatch_Type = 0
-	PathMatch_EXACT            PathMatch_Type = 1
-	PathMatch_PREFIX           PathMatch_Type = 2 // by whole segments
+	PathMatch_TYPE_UNSPECIFIED   PathMatch_Type = 0
+	PathMatch_EXACT              PathMatch_Type = 1
+	PathMatch_PREFIX             PathMatch_Type = 2 // by whole segments
+	PathMatch_REGULAR_EXPRESSION PathMatch_Type = 3 // RE2, on the whole path
+	PathMatch_TEMPLATE           PathMatch_Type = 4 // /users/{user}/{rest...}
 )
 
 // Enum value maps for PathMatch_Type.
@@ -136,11 +334,15 @@ var (
 		0: "TYPE_UNSPECIFIED",
 		1: "EXACT",
 		2: "PREFIX",
+		3: "REGULAR_EXPRESSION",
+		4: "TEMPLATE",
 	}
 	PathMatch_Type_value = map[string]int32{
-		"TYPE_UNSPECIFIED": 0,
-		"EXACT":            1,
-		"PREFIX":           2,
+		"TYPE_UNSPECIFIED":   0,
+		"EXACT":              1,
+		"PREFIX":             2,
+		"REGULAR_EXPRESSION": 3,
+		"TEMPLATE":           4,
 	}
 )
 
@@ -155,11 +357,11 @@ func (x PathMatch_Type) String() string {
 }
 
 func (PathMatch_Type) Descriptor() protoreflect.EnumDescriptor {
-	return file_api_quota_v1_quota_proto_enumTypes[2].Descriptor()
+	return file_api_quota_v1_quota_proto_enumTypes[6].Descriptor()
 }
 
 func (PathMatch_Type) Type() protoreflect.EnumType {
-	return &file_api_quota_v1_quota_proto_enumTypes[2]
+	return &file_api_quota_v1_quota_proto_enumTypes[6]
 }
 
 func (x PathMatch_Type) Number() protoreflect.EnumNumber {
@@ -168,14 +370,16 @@ func (x PathMatch_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PathMatch_Type.Descriptor instead.
 func (PathMatch_Type) EnumDescriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{17, 0}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{24, 0}
 }
 
 type HeaderMatch_Type int32
 
 const (
-	HeaderMatch_TYPE_UNSPECIFIED HeaderMatch_Type = 0
-	HeaderMatch_EXACT            HeaderMatch_Type = 1
+	HeaderMatch_TYPE_UNSPECIFIED   HeaderMatch_Type = 0
+	HeaderMatch_EXACT              HeaderMatch_Type = 1
+	HeaderMatch_REGULAR_EXPRESSION HeaderMatch_Type = 2 // RE2, on the whole value
+	HeaderMatch_PRESENT            HeaderMatch_Type = 3
 )
 
 // Enum value maps for HeaderMatch_Type.
@@ -183,10 +387,14 @@ var (
 	HeaderMatch_Type_name = map[int32]string{
 		0: "TYPE_UNSPECIFIED",
 		1: "EXACT",
+		2: "REGULAR_EXPRESSION",
+		3: "PRESENT",
 	}
 	HeaderMatch_Type_value = map[string]int32{
-		"TYPE_UNSPECIFIED": 0,
-		"EXACT":            1,
+		"TYPE_UNSPECIFIED":   0,
+		"EXACT":              1,
+		"REGULAR_EXPRESSION": 2,
+		"PRESENT":            3,
 	}
 )
 
@@ -201,11 +409,11 @@ func (x HeaderMatch_Type) String() string {
 }
 
 func (HeaderMatch_Type) Descriptor() protoreflect.EnumDescriptor {
-	return file_api_quota_v1_quota_proto_enumTypes[3].Descriptor()
+	return file_api_quota_v1_quota_proto_enumTypes[7].Descriptor()
 }
 
 func (HeaderMatch_Type) Type() protoreflect.EnumType {
-	return &file_api_quota_v1_quota_proto_enumTypes[3]
+	return &file_api_quota_v1_quota_proto_enumTypes[7]
 }
 
 func (x HeaderMatch_Type) Number() protoreflect.EnumNumber {
@@ -214,7 +422,7 @@ func (x HeaderMatch_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use HeaderMatch_Type.Descriptor instead.
 func (HeaderMatch_Type) EnumDescriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{18, 0}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{25, 0}
 }
 
 type SidecarMessage struct {
@@ -1129,9 +1337,11 @@ func (x *Drained) GetLimits() []*LimitUsage {
 
 // Snapshot is all that the policies of one workload say, compiled. Immutable; equal content has equal version.
 type Snapshot struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"` // hash of the content
-	Policies      []*Policy              `protobuf:"bytes,2,rep,name=policies,proto3" json:"policies,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Version  string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"` // hash of the content
+	Policies []*Policy              `protobuf:"bytes,2,rep,name=policies,proto3" json:"policies,omitempty"`
+	// How clients are answered; the oldest policy that says so decides. Absent: the defaults.
+	Response      *Response `protobuf:"bytes,3,opt,name=response,proto3" json:"response,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1180,13 +1390,22 @@ func (x *Snapshot) GetPolicies() []*Policy {
 	return nil
 }
 
+func (x *Snapshot) GetResponse() *Response {
+	if x != nil {
+		return x.Response
+	}
+	return nil
+}
+
 type Policy struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Uid           string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Generation    int64                  `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
-	Limits        []*Limit               `protobuf:"bytes,5,rep,name=limits,proto3" json:"limits,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Uid        string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
+	Namespace  string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name       string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Generation int64                  `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
+	Limits     []*Limit               `protobuf:"bytes,5,rep,name=limits,proto3" json:"limits,omitempty"`
+	// Requests that no limit of the policy counts.
+	Exempt        *Exempt `protobuf:"bytes,6,opt,name=exempt,proto3" json:"exempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1256,24 +1475,232 @@ func (x *Policy) GetLimits() []*Limit {
 	return nil
 }
 
+func (x *Policy) GetExempt() *Exempt {
+	if x != nil {
+		return x.Exempt
+	}
+	return nil
+}
+
+// Exempt holds when any entry of any list holds.
+type Exempt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cidrs         []string               `protobuf:"bytes,1,rep,name=cidrs,proto3" json:"cidrs,omitempty"` // of the peer
+	Paths         []*PathMatch           `protobuf:"bytes,2,rep,name=paths,proto3" json:"paths,omitempty"`
+	Headers       []*HeaderMatch         `protobuf:"bytes,3,rep,name=headers,proto3" json:"headers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Exempt) Reset() {
+	*x = Exempt{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Exempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Exempt) ProtoMessage() {}
+
+func (x *Exempt) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Exempt.ProtoReflect.Descriptor instead.
+func (*Exempt) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Exempt) GetCidrs() []string {
+	if x != nil {
+		return x.Cidrs
+	}
+	return nil
+}
+
+func (x *Exempt) GetPaths() []*PathMatch {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *Exempt) GetHeaders() []*HeaderMatch {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+// Response says how clients are answered.
+type Response struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        uint32                 `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`                             // of a denial, 429 when 0
+	Body          string                 `protobuf:"bytes,2,opt,name=body,proto3" json:"body,omitempty"`                                  // of a denial, with ${limit} and ${retryAfterSeconds}; a problem document when empty
+	ContentType   string                 `protobuf:"bytes,3,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"` // of body
+	Fields        []*HeaderField         `protobuf:"bytes,4,rep,name=fields,proto3" json:"fields,omitempty"`
+	Headers       HeaderFamily           `protobuf:"varint,5,opt,name=headers,proto3,enum=headgate.quota.v1.HeaderFamily" json:"headers,omitempty"` // on allowed and denied answers alike
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Response) Reset() {
+	*x = Response{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Response) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Response) ProtoMessage() {}
+
+func (x *Response) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Response.ProtoReflect.Descriptor instead.
+func (*Response) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Response) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *Response) GetBody() string {
+	if x != nil {
+		return x.Body
+	}
+	return ""
+}
+
+func (x *Response) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *Response) GetFields() []*HeaderField {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *Response) GetHeaders() HeaderFamily {
+	if x != nil {
+		return x.Headers
+	}
+	return HeaderFamily_HEADER_FAMILY_UNSPECIFIED
+}
+
+type HeaderField struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeaderField) Reset() {
+	*x = HeaderField{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeaderField) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeaderField) ProtoMessage() {}
+
+func (x *HeaderField) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeaderField.ProtoReflect.Descriptor instead.
+func (*HeaderField) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *HeaderField) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HeaderField) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 type Limit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identity of the limit's accounts: policy UID, name and everything whose change makes it another limit.
-	Id            string     `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Name          string     `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Matches       []*Match   `protobuf:"bytes,3,rep,name=matches,proto3" json:"matches,omitempty"` // any of them; empty = every request
-	Key           []*KeyPart `protobuf:"bytes,4,rep,name=key,proto3" json:"key,omitempty"`         // one account per distinct tuple; empty = one account
-	Rate          *Rate      `protobuf:"bytes,5,opt,name=rate,proto3" json:"rate,omitempty"`
-	Burst         uint64     `protobuf:"varint,6,opt,name=burst,proto3" json:"burst,omitempty"` // tokens
-	Scope         Scope      `protobuf:"varint,7,opt,name=scope,proto3,enum=headgate.quota.v1.Scope" json:"scope,omitempty"`
-	Strategy      Strategy   `protobuf:"varint,8,opt,name=strategy,proto3,enum=headgate.quota.v1.Strategy" json:"strategy,omitempty"`
+	Id                  string     `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name                string     `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Matches             []*Match   `protobuf:"bytes,3,rep,name=matches,proto3" json:"matches,omitempty"` // any of them; empty = every request
+	Key                 []*KeyPart `protobuf:"bytes,4,rep,name=key,proto3" json:"key,omitempty"`         // one account per distinct tuple; empty = one account
+	Rate                *Rate      `protobuf:"bytes,5,opt,name=rate,proto3" json:"rate,omitempty"`
+	Burst               uint64     `protobuf:"varint,6,opt,name=burst,proto3" json:"burst,omitempty"` // tokens; of a concurrency limit, requests under way
+	Scope               Scope      `protobuf:"varint,7,opt,name=scope,proto3,enum=headgate.quota.v1.Scope" json:"scope,omitempty"`
+	Strategy            Strategy   `protobuf:"varint,8,opt,name=strategy,proto3,enum=headgate.quota.v1.Strategy" json:"strategy,omitempty"`
+	When                string     `protobuf:"bytes,9,opt,name=when,proto3" json:"when,omitempty"` // CEL that must hold too; empty = always
+	MissingKey          MissingKey `protobuf:"varint,10,opt,name=missing_key,json=missingKey,proto3,enum=headgate.quota.v1.MissingKey" json:"missing_key,omitempty"`
+	Cost                *Cost      `protobuf:"bytes,11,opt,name=cost,proto3" json:"cost,omitempty"` // absent = 1
+	Algorithm           Algorithm  `protobuf:"varint,12,opt,name=algorithm,proto3,enum=headgate.quota.v1.Algorithm" json:"algorithm,omitempty"`
+	Shadow              bool       `protobuf:"varint,13,opt,name=shadow,proto3" json:"shadow,omitempty"`                                                        // counts and denies nothing
+	MaxDelayNanoseconds uint64     `protobuf:"varint,14,opt,name=max_delay_nanoseconds,json=maxDelayNanoseconds,proto3" json:"max_delay_nanoseconds,omitempty"` // how long a request may wait for its tokens; 0 = it is denied at once
+	// A variant is a limit with other numbers for some requests of its base: those whose key is one of values, or whose tier
+	// is the one named. It has the base's name and no matches of its own, and it counts a request in the place of its base.
+	Variant *Variant `protobuf:"bytes,15,opt,name=variant,proto3" json:"variant,omitempty"`
+	// Where the tier of a request is found; only of a base with tiers.
+	TierBy        *KeyPart `protobuf:"bytes,16,opt,name=tier_by,json=tierBy,proto3" json:"tier_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[15]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1712,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[15]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1725,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{15}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Limit) GetId() string {
@@ -1357,19 +1784,382 @@ func (x *Limit) GetStrategy() Strategy {
 	return Strategy_STRATEGY_UNSPECIFIED
 }
 
+func (x *Limit) GetWhen() string {
+	if x != nil {
+		return x.When
+	}
+	return ""
+}
+
+func (x *Limit) GetMissingKey() MissingKey {
+	if x != nil {
+		return x.MissingKey
+	}
+	return MissingKey_MISSING_KEY_UNSPECIFIED
+}
+
+func (x *Limit) GetCost() *Cost {
+	if x != nil {
+		return x.Cost
+	}
+	return nil
+}
+
+func (x *Limit) GetAlgorithm() Algorithm {
+	if x != nil {
+		return x.Algorithm
+	}
+	return Algorithm_ALGORITHM_UNSPECIFIED
+}
+
+func (x *Limit) GetShadow() bool {
+	if x != nil {
+		return x.Shadow
+	}
+	return false
+}
+
+func (x *Limit) GetMaxDelayNanoseconds() uint64 {
+	if x != nil {
+		return x.MaxDelayNanoseconds
+	}
+	return 0
+}
+
+func (x *Limit) GetVariant() *Variant {
+	if x != nil {
+		return x.Variant
+	}
+	return nil
+}
+
+func (x *Limit) GetTierBy() *KeyPart {
+	if x != nil {
+		return x.TierBy
+	}
+	return nil
+}
+
+// Variant says which requests of the base a limit counts.
+type Variant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BaseId        string                 `protobuf:"bytes,1,opt,name=base_id,json=baseId,proto3" json:"base_id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`     // unique among the base's variants, for people
+	Values        []*KeyTuple            `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty"` // of an override
+	Tier          string                 `protobuf:"bytes,4,opt,name=tier,proto3" json:"tier,omitempty"`     // of a tier
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Variant) Reset() {
+	*x = Variant{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Variant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Variant) ProtoMessage() {}
+
+func (x *Variant) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Variant.ProtoReflect.Descriptor instead.
+func (*Variant) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Variant) GetBaseId() string {
+	if x != nil {
+		return x.BaseId
+	}
+	return ""
+}
+
+func (x *Variant) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Variant) GetValues() []*KeyTuple {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *Variant) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+type KeyTuple struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Values        []string               `protobuf:"bytes,1,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyTuple) Reset() {
+	*x = KeyTuple{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyTuple) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyTuple) ProtoMessage() {}
+
+func (x *KeyTuple) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyTuple.ProtoReflect.Descriptor instead.
+func (*KeyTuple) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *KeyTuple) GetValues() []string {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+// Cost is how many tokens a request takes: one at least. What is no number, negative or infinite costs max.
+type Cost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Source:
+	//
+	//	*Cost_Tokens
+	//	*Cost_Header
+	//	*Cost_Expression
+	//	*Cost_Response
+	Source        isCost_Source `protobuf_oneof:"source"`
+	Max           uint64        `protobuf:"varint,5,opt,name=max,proto3" json:"max,omitempty"`           // 0 = no cut
+	Fallback      uint64        `protobuf:"varint,6,opt,name=fallback,proto3" json:"fallback,omitempty"` // without the header; 1 when 0
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cost) Reset() {
+	*x = Cost{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cost) ProtoMessage() {}
+
+func (x *Cost) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cost.ProtoReflect.Descriptor instead.
+func (*Cost) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Cost) GetSource() isCost_Source {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *Cost) GetTokens() uint64 {
+	if x != nil {
+		if x, ok := x.Source.(*Cost_Tokens); ok {
+			return x.Tokens
+		}
+	}
+	return 0
+}
+
+func (x *Cost) GetHeader() string {
+	if x != nil {
+		if x, ok := x.Source.(*Cost_Header); ok {
+			return x.Header
+		}
+	}
+	return ""
+}
+
+func (x *Cost) GetExpression() string {
+	if x != nil {
+		if x, ok := x.Source.(*Cost_Expression); ok {
+			return x.Expression
+		}
+	}
+	return ""
+}
+
+func (x *Cost) GetResponse() *ResponseCost {
+	if x != nil {
+		if x, ok := x.Source.(*Cost_Response); ok {
+			return x.Response
+		}
+	}
+	return nil
+}
+
+func (x *Cost) GetMax() uint64 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *Cost) GetFallback() uint64 {
+	if x != nil {
+		return x.Fallback
+	}
+	return 0
+}
+
+type isCost_Source interface {
+	isCost_Source()
+}
+
+type Cost_Tokens struct {
+	Tokens uint64 `protobuf:"varint,1,opt,name=tokens,proto3,oneof"`
+}
+
+type Cost_Header struct {
+	Header string `protobuf:"bytes,2,opt,name=header,proto3,oneof"` // lower case
+}
+
+type Cost_Expression struct {
+	Expression string `protobuf:"bytes,3,opt,name=expression,proto3,oneof"` // CEL
+}
+
+type Cost_Response struct {
+	Response *ResponseCost `protobuf:"bytes,4,opt,name=response,proto3,oneof"`
+}
+
+func (*Cost_Tokens) isCost_Source() {}
+
+func (*Cost_Header) isCost_Source() {}
+
+func (*Cost_Expression) isCost_Source() {}
+
+func (*Cost_Response) isCost_Source() {}
+
+type ResponseCost struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        string                 `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"` // lower case; of the answer or its trailer
+	Estimate      uint64                 `protobuf:"varint,2,opt,name=estimate,proto3" json:"estimate,omitempty"`
+	MaxDebt       uint64                 `protobuf:"varint,3,opt,name=max_debt,json=maxDebt,proto3" json:"max_debt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResponseCost) Reset() {
+	*x = ResponseCost{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResponseCost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResponseCost) ProtoMessage() {}
+
+func (x *ResponseCost) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResponseCost.ProtoReflect.Descriptor instead.
+func (*ResponseCost) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ResponseCost) GetHeader() string {
+	if x != nil {
+		return x.Header
+	}
+	return ""
+}
+
+func (x *ResponseCost) GetEstimate() uint64 {
+	if x != nil {
+		return x.Estimate
+	}
+	return 0
+}
+
+func (x *ResponseCost) GetMaxDebt() uint64 {
+	if x != nil {
+		return x.MaxDebt
+	}
+	return 0
+}
+
 // Match holds when every part that is present holds.
 type Match struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          *PathMatch             `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	Methods       []string               `protobuf:"bytes,2,rep,name=methods,proto3" json:"methods,omitempty"`
 	Headers       []*HeaderMatch         `protobuf:"bytes,3,rep,name=headers,proto3" json:"headers,omitempty"`
+	Query         []*QueryMatch          `protobuf:"bytes,4,rep,name=query,proto3" json:"query,omitempty"`
+	Hosts         []string               `protobuf:"bytes,5,rep,name=hosts,proto3" json:"hosts,omitempty"` // lower case, without port; "*." stands for every name below
+	Grpc          bool                   `protobuf:"varint,6,opt,name=grpc,proto3" json:"grpc,omitempty"`  // the content type must be gRPC's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Match) Reset() {
 	*x = Match{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[16]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +2171,7 @@ func (x *Match) String() string {
 func (*Match) ProtoMessage() {}
 
 func (x *Match) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[16]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +2184,7 @@ func (x *Match) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Match.ProtoReflect.Descriptor instead.
 func (*Match) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{16}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Match) GetPath() *PathMatch {
@@ -1418,6 +2208,27 @@ func (x *Match) GetHeaders() []*HeaderMatch {
 	return nil
 }
 
+func (x *Match) GetQuery() []*QueryMatch {
+	if x != nil {
+		return x.Query
+	}
+	return nil
+}
+
+func (x *Match) GetHosts() []string {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *Match) GetGrpc() bool {
+	if x != nil {
+		return x.Grpc
+	}
+	return false
+}
+
 type PathMatch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          PathMatch_Type         `protobuf:"varint,1,opt,name=type,proto3,enum=headgate.quota.v1.PathMatch_Type" json:"type,omitempty"`
@@ -1428,7 +2239,7 @@ type PathMatch struct {
 
 func (x *PathMatch) Reset() {
 	*x = PathMatch{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[17]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +2251,7 @@ func (x *PathMatch) String() string {
 func (*PathMatch) ProtoMessage() {}
 
 func (x *PathMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[17]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +2264,7 @@ func (x *PathMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathMatch.ProtoReflect.Descriptor instead.
 func (*PathMatch) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{17}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PathMatch) GetType() PathMatch_Type {
@@ -1481,7 +2292,7 @@ type HeaderMatch struct {
 
 func (x *HeaderMatch) Reset() {
 	*x = HeaderMatch{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[18]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1493,7 +2304,7 @@ func (x *HeaderMatch) String() string {
 func (*HeaderMatch) ProtoMessage() {}
 
 func (x *HeaderMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[18]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1506,7 +2317,7 @@ func (x *HeaderMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeaderMatch.ProtoReflect.Descriptor instead.
 func (*HeaderMatch) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{18}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HeaderMatch) GetName() string {
@@ -1530,6 +2341,66 @@ func (x *HeaderMatch) GetType() HeaderMatch_Type {
 	return HeaderMatch_TYPE_UNSPECIFIED
 }
 
+type QueryMatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	Type          HeaderMatch_Type       `protobuf:"varint,3,opt,name=type,proto3,enum=headgate.quota.v1.HeaderMatch_Type" json:"type,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueryMatch) Reset() {
+	*x = QueryMatch{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueryMatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueryMatch) ProtoMessage() {}
+
+func (x *QueryMatch) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueryMatch.ProtoReflect.Descriptor instead.
+func (*QueryMatch) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *QueryMatch) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *QueryMatch) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *QueryMatch) GetType() HeaderMatch_Type {
+	if x != nil {
+		return x.Type
+	}
+	return HeaderMatch_TYPE_UNSPECIFIED
+}
+
 // KeyPart is one element of a key's tuple.
 type KeyPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1537,6 +2408,12 @@ type KeyPart struct {
 	//
 	//	*KeyPart_Header
 	//	*KeyPart_ClientIp
+	//	*KeyPart_Cookie
+	//	*KeyPart_Query
+	//	*KeyPart_PathVariable
+	//	*KeyPart_Request
+	//	*KeyPart_JwtClaim
+	//	*KeyPart_Expression
 	Part          isKeyPart_Part `protobuf_oneof:"part"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1544,7 +2421,7 @@ type KeyPart struct {
 
 func (x *KeyPart) Reset() {
 	*x = KeyPart{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[19]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +2433,7 @@ func (x *KeyPart) String() string {
 func (*KeyPart) ProtoMessage() {}
 
 func (x *KeyPart) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[19]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +2446,7 @@ func (x *KeyPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyPart.ProtoReflect.Descriptor instead.
 func (*KeyPart) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{19}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *KeyPart) GetPart() isKeyPart_Part {
@@ -1597,6 +2474,60 @@ func (x *KeyPart) GetClientIp() *ClientIP {
 	return nil
 }
 
+func (x *KeyPart) GetCookie() string {
+	if x != nil {
+		if x, ok := x.Part.(*KeyPart_Cookie); ok {
+			return x.Cookie
+		}
+	}
+	return ""
+}
+
+func (x *KeyPart) GetQuery() string {
+	if x != nil {
+		if x, ok := x.Part.(*KeyPart_Query); ok {
+			return x.Query
+		}
+	}
+	return ""
+}
+
+func (x *KeyPart) GetPathVariable() string {
+	if x != nil {
+		if x, ok := x.Part.(*KeyPart_PathVariable); ok {
+			return x.PathVariable
+		}
+	}
+	return ""
+}
+
+func (x *KeyPart) GetRequest() RequestPart {
+	if x != nil {
+		if x, ok := x.Part.(*KeyPart_Request); ok {
+			return x.Request
+		}
+	}
+	return RequestPart_REQUEST_PART_UNSPECIFIED
+}
+
+func (x *KeyPart) GetJwtClaim() *JWTClaim {
+	if x != nil {
+		if x, ok := x.Part.(*KeyPart_JwtClaim); ok {
+			return x.JwtClaim
+		}
+	}
+	return nil
+}
+
+func (x *KeyPart) GetExpression() string {
+	if x != nil {
+		if x, ok := x.Part.(*KeyPart_Expression); ok {
+			return x.Expression
+		}
+	}
+	return ""
+}
+
 type isKeyPart_Part interface {
 	isKeyPart_Part()
 }
@@ -1609,22 +2540,112 @@ type KeyPart_ClientIp struct {
 	ClientIp *ClientIP `protobuf:"bytes,2,opt,name=client_ip,json=clientIp,proto3,oneof"`
 }
 
+type KeyPart_Cookie struct {
+	Cookie string `protobuf:"bytes,3,opt,name=cookie,proto3,oneof"`
+}
+
+type KeyPart_Query struct {
+	Query string `protobuf:"bytes,4,opt,name=query,proto3,oneof"`
+}
+
+type KeyPart_PathVariable struct {
+	PathVariable string `protobuf:"bytes,5,opt,name=path_variable,json=pathVariable,proto3,oneof"` // of the template that matched
+}
+
+type KeyPart_Request struct {
+	Request RequestPart `protobuf:"varint,6,opt,name=request,proto3,enum=headgate.quota.v1.RequestPart,oneof"`
+}
+
+type KeyPart_JwtClaim struct {
+	JwtClaim *JWTClaim `protobuf:"bytes,7,opt,name=jwt_claim,json=jwtClaim,proto3,oneof"` // of a token whose signature somebody else has checked
+}
+
+type KeyPart_Expression struct {
+	Expression string `protobuf:"bytes,8,opt,name=expression,proto3,oneof"` // CEL
+}
+
 func (*KeyPart_Header) isKeyPart_Part() {}
 
 func (*KeyPart_ClientIp) isKeyPart_Part() {}
 
+func (*KeyPart_Cookie) isKeyPart_Part() {}
+
+func (*KeyPart_Query) isKeyPart_Part() {}
+
+func (*KeyPart_PathVariable) isKeyPart_Part() {}
+
+func (*KeyPart_Request) isKeyPart_Part() {}
+
+func (*KeyPart_JwtClaim) isKeyPart_Part() {}
+
+func (*KeyPart_Expression) isKeyPart_Part() {}
+
+type JWTClaim struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Header        string                 `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"` // lower case
+	Claim         string                 `protobuf:"bytes,2,opt,name=claim,proto3" json:"claim,omitempty"`   // a dot leads into an object
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JWTClaim) Reset() {
+	*x = JWTClaim{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JWTClaim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JWTClaim) ProtoMessage() {}
+
+func (x *JWTClaim) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JWTClaim.ProtoReflect.Descriptor instead.
+func (*JWTClaim) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *JWTClaim) GetHeader() string {
+	if x != nil {
+		return x.Header
+	}
+	return ""
+}
+
+func (x *JWTClaim) GetClaim() string {
+	if x != nil {
+		return x.Claim
+	}
+	return ""
+}
+
 // ClientIP is the address of the peer, cut to a prefix.
 type ClientIP struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ipv4Prefix    uint32                 `protobuf:"varint,1,opt,name=ipv4_prefix,json=ipv4Prefix,proto3" json:"ipv4_prefix,omitempty"` // bits, 32 when 0
-	Ipv6Prefix    uint32                 `protobuf:"varint,2,opt,name=ipv6_prefix,json=ipv6Prefix,proto3" json:"ipv6_prefix,omitempty"` // bits, 64 when 0
+	Ipv4Prefix    uint32                 `protobuf:"varint,1,opt,name=ipv4_prefix,json=ipv4Prefix,proto3" json:"ipv4_prefix,omitempty"`    // bits, 32 when 0
+	Ipv6Prefix    uint32                 `protobuf:"varint,2,opt,name=ipv6_prefix,json=ipv6Prefix,proto3" json:"ipv6_prefix,omitempty"`    // bits, 64 when 0
+	TrustedHops   uint32                 `protobuf:"varint,3,opt,name=trusted_hops,json=trustedHops,proto3" json:"trusted_hops,omitempty"` // 1 = the last entry of X-Forwarded-For, 0 = the peer
+	Header        string                 `protobuf:"bytes,4,opt,name=header,proto3" json:"header,omitempty"`                               // lower case; holds the address; empty = none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ClientIP) Reset() {
 	*x = ClientIP{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[20]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1636,7 +2657,7 @@ func (x *ClientIP) String() string {
 func (*ClientIP) ProtoMessage() {}
 
 func (x *ClientIP) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[20]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1649,7 +2670,7 @@ func (x *ClientIP) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientIP.ProtoReflect.Descriptor instead.
 func (*ClientIP) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{20}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ClientIP) GetIpv4Prefix() uint32 {
@@ -1666,6 +2687,20 @@ func (x *ClientIP) GetIpv6Prefix() uint32 {
 	return 0
 }
 
+func (x *ClientIP) GetTrustedHops() uint32 {
+	if x != nil {
+		return x.TrustedHops
+	}
+	return 0
+}
+
+func (x *ClientIP) GetHeader() string {
+	if x != nil {
+		return x.Header
+	}
+	return ""
+}
+
 // Rate is requests per period, as an exact ratio.
 type Rate struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
@@ -1677,7 +2712,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[21]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +2724,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[21]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +2737,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{21}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Rate) GetRequests() uint64 {
@@ -1784,10 +2819,11 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\badmitted\x18\x02 \x01(\x04R\badmitted\x12\x16\n" +
 	"\x06denied\x18\x03 \x01(\x04R\x06denied\"@\n" +
 	"\aDrained\x125\n" +
-	"\x06limits\x18\x01 \x03(\v2\x1d.headgate.quota.v1.LimitUsageR\x06limits\"[\n" +
+	"\x06limits\x18\x01 \x03(\v2\x1d.headgate.quota.v1.LimitUsageR\x06limits\"\x94\x01\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x125\n" +
-	"\bpolicies\x18\x02 \x03(\v2\x19.headgate.quota.v1.PolicyR\bpolicies\"\x9e\x01\n" +
+	"\bpolicies\x18\x02 \x03(\v2\x19.headgate.quota.v1.PolicyR\bpolicies\x127\n" +
+	"\bresponse\x18\x03 \x01(\v2\x1b.headgate.quota.v1.ResponseR\bresponse\"\xd1\x01\n" +
 	"\x06Policy\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1795,7 +2831,21 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x04 \x01(\x03R\n" +
 	"generation\x120\n" +
-	"\x06limits\x18\x05 \x03(\v2\x18.headgate.quota.v1.LimitR\x06limits\"\xb9\x02\n" +
+	"\x06limits\x18\x05 \x03(\v2\x18.headgate.quota.v1.LimitR\x06limits\x121\n" +
+	"\x06exempt\x18\x06 \x01(\v2\x19.headgate.quota.v1.ExemptR\x06exempt\"\x8c\x01\n" +
+	"\x06Exempt\x12\x14\n" +
+	"\x05cidrs\x18\x01 \x03(\tR\x05cidrs\x122\n" +
+	"\x05paths\x18\x02 \x03(\v2\x1c.headgate.quota.v1.PathMatchR\x05paths\x128\n" +
+	"\aheaders\x18\x03 \x03(\v2\x1e.headgate.quota.v1.HeaderMatchR\aheaders\"\xcc\x01\n" +
+	"\bResponse\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\rR\x06status\x12\x12\n" +
+	"\x04body\x18\x02 \x01(\tR\x04body\x12!\n" +
+	"\fcontent_type\x18\x03 \x01(\tR\vcontentType\x126\n" +
+	"\x06fields\x18\x04 \x03(\v2\x1e.headgate.quota.v1.HeaderFieldR\x06fields\x129\n" +
+	"\aheaders\x18\x05 \x01(\x0e2\x1f.headgate.quota.v1.HeaderFamilyR\aheaders\"7\n" +
+	"\vHeaderField\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xad\x05\n" +
 	"\x05Limit\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
@@ -1804,38 +2854,113 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\x04rate\x18\x05 \x01(\v2\x17.headgate.quota.v1.RateR\x04rate\x12\x14\n" +
 	"\x05burst\x18\x06 \x01(\x04R\x05burst\x12.\n" +
 	"\x05scope\x18\a \x01(\x0e2\x18.headgate.quota.v1.ScopeR\x05scope\x127\n" +
-	"\bstrategy\x18\b \x01(\x0e2\x1b.headgate.quota.v1.StrategyR\bstrategy\"\x8d\x01\n" +
+	"\bstrategy\x18\b \x01(\x0e2\x1b.headgate.quota.v1.StrategyR\bstrategy\x12\x12\n" +
+	"\x04when\x18\t \x01(\tR\x04when\x12>\n" +
+	"\vmissing_key\x18\n" +
+	" \x01(\x0e2\x1d.headgate.quota.v1.MissingKeyR\n" +
+	"missingKey\x12+\n" +
+	"\x04cost\x18\v \x01(\v2\x17.headgate.quota.v1.CostR\x04cost\x12:\n" +
+	"\talgorithm\x18\f \x01(\x0e2\x1c.headgate.quota.v1.AlgorithmR\talgorithm\x12\x16\n" +
+	"\x06shadow\x18\r \x01(\bR\x06shadow\x122\n" +
+	"\x15max_delay_nanoseconds\x18\x0e \x01(\x04R\x13maxDelayNanoseconds\x124\n" +
+	"\avariant\x18\x0f \x01(\v2\x1a.headgate.quota.v1.VariantR\avariant\x123\n" +
+	"\atier_by\x18\x10 \x01(\v2\x1a.headgate.quota.v1.KeyPartR\x06tierBy\"\x7f\n" +
+	"\aVariant\x12\x17\n" +
+	"\abase_id\x18\x01 \x01(\tR\x06baseId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x123\n" +
+	"\x06values\x18\x03 \x03(\v2\x1b.headgate.quota.v1.KeyTupleR\x06values\x12\x12\n" +
+	"\x04tier\x18\x04 \x01(\tR\x04tier\"\"\n" +
+	"\bKeyTuple\x12\x16\n" +
+	"\x06values\x18\x01 \x03(\tR\x06values\"\xd3\x01\n" +
+	"\x04Cost\x12\x18\n" +
+	"\x06tokens\x18\x01 \x01(\x04H\x00R\x06tokens\x12\x18\n" +
+	"\x06header\x18\x02 \x01(\tH\x00R\x06header\x12 \n" +
+	"\n" +
+	"expression\x18\x03 \x01(\tH\x00R\n" +
+	"expression\x12=\n" +
+	"\bresponse\x18\x04 \x01(\v2\x1f.headgate.quota.v1.ResponseCostH\x00R\bresponse\x12\x10\n" +
+	"\x03max\x18\x05 \x01(\x04R\x03max\x12\x1a\n" +
+	"\bfallback\x18\x06 \x01(\x04R\bfallbackB\b\n" +
+	"\x06source\"]\n" +
+	"\fResponseCost\x12\x16\n" +
+	"\x06header\x18\x01 \x01(\tR\x06header\x12\x1a\n" +
+	"\bestimate\x18\x02 \x01(\x04R\bestimate\x12\x19\n" +
+	"\bmax_debt\x18\x03 \x01(\x04R\amaxDebt\"\xec\x01\n" +
 	"\x05Match\x120\n" +
 	"\x04path\x18\x01 \x01(\v2\x1c.headgate.quota.v1.PathMatchR\x04path\x12\x18\n" +
 	"\amethods\x18\x02 \x03(\tR\amethods\x128\n" +
-	"\aheaders\x18\x03 \x03(\v2\x1e.headgate.quota.v1.HeaderMatchR\aheaders\"\x8d\x01\n" +
+	"\aheaders\x18\x03 \x03(\v2\x1e.headgate.quota.v1.HeaderMatchR\aheaders\x123\n" +
+	"\x05query\x18\x04 \x03(\v2\x1d.headgate.quota.v1.QueryMatchR\x05query\x12\x14\n" +
+	"\x05hosts\x18\x05 \x03(\tR\x05hosts\x12\x12\n" +
+	"\x04grpc\x18\x06 \x01(\bR\x04grpc\"\xb3\x01\n" +
 	"\tPathMatch\x125\n" +
 	"\x04type\x18\x01 \x01(\x0e2!.headgate.quota.v1.PathMatch.TypeR\x04type\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"3\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"Y\n" +
 	"\x04Type\x12\x14\n" +
 	"\x10TYPE_UNSPECIFIED\x10\x00\x12\t\n" +
 	"\x05EXACT\x10\x01\x12\n" +
 	"\n" +
-	"\x06PREFIX\x10\x02\"\x99\x01\n" +
+	"\x06PREFIX\x10\x02\x12\x16\n" +
+	"\x12REGULAR_EXPRESSION\x10\x03\x12\f\n" +
+	"\bTEMPLATE\x10\x04\"\xbe\x01\n" +
 	"\vHeaderMatch\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x127\n" +
-	"\x04type\x18\x03 \x01(\x0e2#.headgate.quota.v1.HeaderMatch.TypeR\x04type\"'\n" +
+	"\x04type\x18\x03 \x01(\x0e2#.headgate.quota.v1.HeaderMatch.TypeR\x04type\"L\n" +
 	"\x04Type\x12\x14\n" +
 	"\x10TYPE_UNSPECIFIED\x10\x00\x12\t\n" +
-	"\x05EXACT\x10\x01\"g\n" +
+	"\x05EXACT\x10\x01\x12\x16\n" +
+	"\x12REGULAR_EXPRESSION\x10\x02\x12\v\n" +
+	"\aPRESENT\x10\x03\"o\n" +
+	"\n" +
+	"QueryMatch\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x127\n" +
+	"\x04type\x18\x03 \x01(\x0e2#.headgate.quota.v1.HeaderMatch.TypeR\x04type\"\xda\x02\n" +
 	"\aKeyPart\x12\x18\n" +
 	"\x06header\x18\x01 \x01(\tH\x00R\x06header\x12:\n" +
-	"\tclient_ip\x18\x02 \x01(\v2\x1b.headgate.quota.v1.ClientIPH\x00R\bclientIpB\x06\n" +
-	"\x04part\"L\n" +
+	"\tclient_ip\x18\x02 \x01(\v2\x1b.headgate.quota.v1.ClientIPH\x00R\bclientIp\x12\x18\n" +
+	"\x06cookie\x18\x03 \x01(\tH\x00R\x06cookie\x12\x16\n" +
+	"\x05query\x18\x04 \x01(\tH\x00R\x05query\x12%\n" +
+	"\rpath_variable\x18\x05 \x01(\tH\x00R\fpathVariable\x12:\n" +
+	"\arequest\x18\x06 \x01(\x0e2\x1e.headgate.quota.v1.RequestPartH\x00R\arequest\x12:\n" +
+	"\tjwt_claim\x18\a \x01(\v2\x1b.headgate.quota.v1.JWTClaimH\x00R\bjwtClaim\x12 \n" +
+	"\n" +
+	"expression\x18\b \x01(\tH\x00R\n" +
+	"expressionB\x06\n" +
+	"\x04part\"8\n" +
+	"\bJWTClaim\x12\x16\n" +
+	"\x06header\x18\x01 \x01(\tR\x06header\x12\x14\n" +
+	"\x05claim\x18\x02 \x01(\tR\x05claim\"\x87\x01\n" +
 	"\bClientIP\x12\x1f\n" +
 	"\vipv4_prefix\x18\x01 \x01(\rR\n" +
 	"ipv4Prefix\x12\x1f\n" +
 	"\vipv6_prefix\x18\x02 \x01(\rR\n" +
-	"ipv6Prefix\"Q\n" +
+	"ipv6Prefix\x12!\n" +
+	"\ftrusted_hops\x18\x03 \x01(\rR\vtrustedHops\x12\x16\n" +
+	"\x06header\x18\x04 \x01(\tR\x06header\"Q\n" +
 	"\x04Rate\x12\x1a\n" +
 	"\brequests\x18\x01 \x01(\x04R\brequests\x12-\n" +
-	"\x12period_nanoseconds\x18\x02 \x01(\x04R\x11periodNanoseconds*6\n" +
+	"\x12period_nanoseconds\x18\x02 \x01(\x04R\x11periodNanoseconds*R\n" +
+	"\fHeaderFamily\x12\x1d\n" +
+	"\x19HEADER_FAMILY_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rIETF_DRAFT_10\x10\x01\x12\x10\n" +
+	"\fX_RATE_LIMIT\x10\x02*7\n" +
+	"\tAlgorithm\x12\x19\n" +
+	"\x15ALGORITHM_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vCONCURRENCY\x10\x01*?\n" +
+	"\n" +
+	"MissingKey\x12\x1b\n" +
+	"\x17MISSING_KEY_UNSPECIFIED\x10\x00\x12\b\n" +
+	"\x04DENY\x10\x01\x12\n" +
+	"\n" +
+	"\x06SHARED\x10\x02*K\n" +
+	"\vRequestPart\x12\x1c\n" +
+	"\x18REQUEST_PART_UNSPECIFIED\x10\x00\x12\b\n" +
+	"\x04PATH\x10\x01\x12\n" +
+	"\n" +
+	"\x06METHOD\x10\x02\x12\b\n" +
+	"\x04HOST\x10\x03*6\n" +
 	"\x05Scope\x12\x15\n" +
 	"\x11SCOPE_UNSPECIFIED\x10\x00\x12\t\n" +
 	"\x05TOTAL\x10\x01\x12\v\n" +
@@ -1858,71 +2983,101 @@ func file_api_quota_v1_quota_proto_rawDescGZIP() []byte {
 	return file_api_quota_v1_quota_proto_rawDescData
 }
 
-var file_api_quota_v1_quota_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_api_quota_v1_quota_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_api_quota_v1_quota_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_api_quota_v1_quota_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_api_quota_v1_quota_proto_goTypes = []any{
-	(Scope)(0),                    // 0: headgate.quota.v1.Scope
-	(Strategy)(0),                 // 1: headgate.quota.v1.Strategy
-	(PathMatch_Type)(0),           // 2: headgate.quota.v1.PathMatch.Type
-	(HeaderMatch_Type)(0),         // 3: headgate.quota.v1.HeaderMatch.Type
-	(*SidecarMessage)(nil),        // 4: headgate.quota.v1.SidecarMessage
-	(*OperatorMessage)(nil),       // 5: headgate.quota.v1.OperatorMessage
-	(*Hello)(nil),                 // 6: headgate.quota.v1.Hello
-	(*Holding)(nil),               // 7: headgate.quota.v1.Holding
-	(*Redirect)(nil),              // 8: headgate.quota.v1.Redirect
-	(*Welcome)(nil),               // 9: headgate.quota.v1.Welcome
-	(*Assignment)(nil),            // 10: headgate.quota.v1.Assignment
-	(*Ack)(nil),                   // 11: headgate.quota.v1.Ack
-	(*Share)(nil),                 // 12: headgate.quota.v1.Share
-	(*Usage)(nil),                 // 13: headgate.quota.v1.Usage
-	(*HeartbeatAck)(nil),          // 14: headgate.quota.v1.HeartbeatAck
-	(*LimitUsage)(nil),            // 15: headgate.quota.v1.LimitUsage
-	(*Drained)(nil),               // 16: headgate.quota.v1.Drained
-	(*Snapshot)(nil),              // 17: headgate.quota.v1.Snapshot
-	(*Policy)(nil),                // 18: headgate.quota.v1.Policy
-	(*Limit)(nil),                 // 19: headgate.quota.v1.Limit
-	(*Match)(nil),                 // 20: headgate.quota.v1.Match
-	(*PathMatch)(nil),             // 21: headgate.quota.v1.PathMatch
-	(*HeaderMatch)(nil),           // 22: headgate.quota.v1.HeaderMatch
-	(*KeyPart)(nil),               // 23: headgate.quota.v1.KeyPart
-	(*ClientIP)(nil),              // 24: headgate.quota.v1.ClientIP
-	(*Rate)(nil),                  // 25: headgate.quota.v1.Rate
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(HeaderFamily)(0),             // 0: headgate.quota.v1.HeaderFamily
+	(Algorithm)(0),                // 1: headgate.quota.v1.Algorithm
+	(MissingKey)(0),               // 2: headgate.quota.v1.MissingKey
+	(RequestPart)(0),              // 3: headgate.quota.v1.RequestPart
+	(Scope)(0),                    // 4: headgate.quota.v1.Scope
+	(Strategy)(0),                 // 5: headgate.quota.v1.Strategy
+	(PathMatch_Type)(0),           // 6: headgate.quota.v1.PathMatch.Type
+	(HeaderMatch_Type)(0),         // 7: headgate.quota.v1.HeaderMatch.Type
+	(*SidecarMessage)(nil),        // 8: headgate.quota.v1.SidecarMessage
+	(*OperatorMessage)(nil),       // 9: headgate.quota.v1.OperatorMessage
+	(*Hello)(nil),                 // 10: headgate.quota.v1.Hello
+	(*Holding)(nil),               // 11: headgate.quota.v1.Holding
+	(*Redirect)(nil),              // 12: headgate.quota.v1.Redirect
+	(*Welcome)(nil),               // 13: headgate.quota.v1.Welcome
+	(*Assignment)(nil),            // 14: headgate.quota.v1.Assignment
+	(*Ack)(nil),                   // 15: headgate.quota.v1.Ack
+	(*Share)(nil),                 // 16: headgate.quota.v1.Share
+	(*Usage)(nil),                 // 17: headgate.quota.v1.Usage
+	(*HeartbeatAck)(nil),          // 18: headgate.quota.v1.HeartbeatAck
+	(*LimitUsage)(nil),            // 19: headgate.quota.v1.LimitUsage
+	(*Drained)(nil),               // 20: headgate.quota.v1.Drained
+	(*Snapshot)(nil),              // 21: headgate.quota.v1.Snapshot
+	(*Policy)(nil),                // 22: headgate.quota.v1.Policy
+	(*Exempt)(nil),                // 23: headgate.quota.v1.Exempt
+	(*Response)(nil),              // 24: headgate.quota.v1.Response
+	(*HeaderField)(nil),           // 25: headgate.quota.v1.HeaderField
+	(*Limit)(nil),                 // 26: headgate.quota.v1.Limit
+	(*Variant)(nil),               // 27: headgate.quota.v1.Variant
+	(*KeyTuple)(nil),              // 28: headgate.quota.v1.KeyTuple
+	(*Cost)(nil),                  // 29: headgate.quota.v1.Cost
+	(*ResponseCost)(nil),          // 30: headgate.quota.v1.ResponseCost
+	(*Match)(nil),                 // 31: headgate.quota.v1.Match
+	(*PathMatch)(nil),             // 32: headgate.quota.v1.PathMatch
+	(*HeaderMatch)(nil),           // 33: headgate.quota.v1.HeaderMatch
+	(*QueryMatch)(nil),            // 34: headgate.quota.v1.QueryMatch
+	(*KeyPart)(nil),               // 35: headgate.quota.v1.KeyPart
+	(*JWTClaim)(nil),              // 36: headgate.quota.v1.JWTClaim
+	(*ClientIP)(nil),              // 37: headgate.quota.v1.ClientIP
+	(*Rate)(nil),                  // 38: headgate.quota.v1.Rate
+	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
 }
 var file_api_quota_v1_quota_proto_depIdxs = []int32{
-	6,  // 0: headgate.quota.v1.SidecarMessage.hello:type_name -> headgate.quota.v1.Hello
-	11, // 1: headgate.quota.v1.SidecarMessage.ack:type_name -> headgate.quota.v1.Ack
-	13, // 2: headgate.quota.v1.SidecarMessage.usage:type_name -> headgate.quota.v1.Usage
-	16, // 3: headgate.quota.v1.SidecarMessage.drained:type_name -> headgate.quota.v1.Drained
-	8,  // 4: headgate.quota.v1.OperatorMessage.redirect:type_name -> headgate.quota.v1.Redirect
-	9,  // 5: headgate.quota.v1.OperatorMessage.welcome:type_name -> headgate.quota.v1.Welcome
-	10, // 6: headgate.quota.v1.OperatorMessage.assignment:type_name -> headgate.quota.v1.Assignment
-	14, // 7: headgate.quota.v1.OperatorMessage.heartbeat_ack:type_name -> headgate.quota.v1.HeartbeatAck
-	26, // 8: headgate.quota.v1.Hello.started_at:type_name -> google.protobuf.Timestamp
-	7,  // 9: headgate.quota.v1.Hello.holdings:type_name -> headgate.quota.v1.Holding
-	17, // 10: headgate.quota.v1.Assignment.snapshot:type_name -> headgate.quota.v1.Snapshot
-	12, // 11: headgate.quota.v1.Assignment.shares:type_name -> headgate.quota.v1.Share
-	15, // 12: headgate.quota.v1.Usage.limits:type_name -> headgate.quota.v1.LimitUsage
-	15, // 13: headgate.quota.v1.Drained.limits:type_name -> headgate.quota.v1.LimitUsage
-	18, // 14: headgate.quota.v1.Snapshot.policies:type_name -> headgate.quota.v1.Policy
-	19, // 15: headgate.quota.v1.Policy.limits:type_name -> headgate.quota.v1.Limit
-	20, // 16: headgate.quota.v1.Limit.matches:type_name -> headgate.quota.v1.Match
-	23, // 17: headgate.quota.v1.Limit.key:type_name -> headgate.quota.v1.KeyPart
-	25, // 18: headgate.quota.v1.Limit.rate:type_name -> headgate.quota.v1.Rate
-	0,  // 19: headgate.quota.v1.Limit.scope:type_name -> headgate.quota.v1.Scope
-	1,  // 20: headgate.quota.v1.Limit.strategy:type_name -> headgate.quota.v1.Strategy
-	21, // 21: headgate.quota.v1.Match.path:type_name -> headgate.quota.v1.PathMatch
-	22, // 22: headgate.quota.v1.Match.headers:type_name -> headgate.quota.v1.HeaderMatch
-	2,  // 23: headgate.quota.v1.PathMatch.type:type_name -> headgate.quota.v1.PathMatch.Type
-	3,  // 24: headgate.quota.v1.HeaderMatch.type:type_name -> headgate.quota.v1.HeaderMatch.Type
-	24, // 25: headgate.quota.v1.KeyPart.client_ip:type_name -> headgate.quota.v1.ClientIP
-	4,  // 26: headgate.quota.v1.Quota.Connect:input_type -> headgate.quota.v1.SidecarMessage
-	5,  // 27: headgate.quota.v1.Quota.Connect:output_type -> headgate.quota.v1.OperatorMessage
-	27, // [27:28] is the sub-list for method output_type
-	26, // [26:27] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	10, // 0: headgate.quota.v1.SidecarMessage.hello:type_name -> headgate.quota.v1.Hello
+	15, // 1: headgate.quota.v1.SidecarMessage.ack:type_name -> headgate.quota.v1.Ack
+	17, // 2: headgate.quota.v1.SidecarMessage.usage:type_name -> headgate.quota.v1.Usage
+	20, // 3: headgate.quota.v1.SidecarMessage.drained:type_name -> headgate.quota.v1.Drained
+	12, // 4: headgate.quota.v1.OperatorMessage.redirect:type_name -> headgate.quota.v1.Redirect
+	13, // 5: headgate.quota.v1.OperatorMessage.welcome:type_name -> headgate.quota.v1.Welcome
+	14, // 6: headgate.quota.v1.OperatorMessage.assignment:type_name -> headgate.quota.v1.Assignment
+	18, // 7: headgate.quota.v1.OperatorMessage.heartbeat_ack:type_name -> headgate.quota.v1.HeartbeatAck
+	39, // 8: headgate.quota.v1.Hello.started_at:type_name -> google.protobuf.Timestamp
+	11, // 9: headgate.quota.v1.Hello.holdings:type_name -> headgate.quota.v1.Holding
+	21, // 10: headgate.quota.v1.Assignment.snapshot:type_name -> headgate.quota.v1.Snapshot
+	16, // 11: headgate.quota.v1.Assignment.shares:type_name -> headgate.quota.v1.Share
+	19, // 12: headgate.quota.v1.Usage.limits:type_name -> headgate.quota.v1.LimitUsage
+	19, // 13: headgate.quota.v1.Drained.limits:type_name -> headgate.quota.v1.LimitUsage
+	22, // 14: headgate.quota.v1.Snapshot.policies:type_name -> headgate.quota.v1.Policy
+	24, // 15: headgate.quota.v1.Snapshot.response:type_name -> headgate.quota.v1.Response
+	26, // 16: headgate.quota.v1.Policy.limits:type_name -> headgate.quota.v1.Limit
+	23, // 17: headgate.quota.v1.Policy.exempt:type_name -> headgate.quota.v1.Exempt
+	32, // 18: headgate.quota.v1.Exempt.paths:type_name -> headgate.quota.v1.PathMatch
+	33, // 19: headgate.quota.v1.Exempt.headers:type_name -> headgate.quota.v1.HeaderMatch
+	25, // 20: headgate.quota.v1.Response.fields:type_name -> headgate.quota.v1.HeaderField
+	0,  // 21: headgate.quota.v1.Response.headers:type_name -> headgate.quota.v1.HeaderFamily
+	31, // 22: headgate.quota.v1.Limit.matches:type_name -> headgate.quota.v1.Match
+	35, // 23: headgate.quota.v1.Limit.key:type_name -> headgate.quota.v1.KeyPart
+	38, // 24: headgate.quota.v1.Limit.rate:type_name -> headgate.quota.v1.Rate
+	4,  // 25: headgate.quota.v1.Limit.scope:type_name -> headgate.quota.v1.Scope
+	5,  // 26: headgate.quota.v1.Limit.strategy:type_name -> headgate.quota.v1.Strategy
+	2,  // 27: headgate.quota.v1.Limit.missing_key:type_name -> headgate.quota.v1.MissingKey
+	29, // 28: headgate.quota.v1.Limit.cost:type_name -> headgate.quota.v1.Cost
+	1,  // 29: headgate.quota.v1.Limit.algorithm:type_name -> headgate.quota.v1.Algorithm
+	27, // 30: headgate.quota.v1.Limit.variant:type_name -> headgate.quota.v1.Variant
+	35, // 31: headgate.quota.v1.Limit.tier_by:type_name -> headgate.quota.v1.KeyPart
+	28, // 32: headgate.quota.v1.Variant.values:type_name -> headgate.quota.v1.KeyTuple
+	30, // 33: headgate.quota.v1.Cost.response:type_name -> headgate.quota.v1.ResponseCost
+	32, // 34: headgate.quota.v1.Match.path:type_name -> headgate.quota.v1.PathMatch
+	33, // 35: headgate.quota.v1.Match.headers:type_name -> headgate.quota.v1.HeaderMatch
+	34, // 36: headgate.quota.v1.Match.query:type_name -> headgate.quota.v1.QueryMatch
+	6,  // 37: headgate.quota.v1.PathMatch.type:type_name -> headgate.quota.v1.PathMatch.Type
+	7,  // 38: headgate.quota.v1.HeaderMatch.type:type_name -> headgate.quota.v1.HeaderMatch.Type
+	7,  // 39: headgate.quota.v1.QueryMatch.type:type_name -> headgate.quota.v1.HeaderMatch.Type
+	37, // 40: headgate.quota.v1.KeyPart.client_ip:type_name -> headgate.quota.v1.ClientIP
+	3,  // 41: headgate.quota.v1.KeyPart.request:type_name -> headgate.quota.v1.RequestPart
+	36, // 42: headgate.quota.v1.KeyPart.jwt_claim:type_name -> headgate.quota.v1.JWTClaim
+	8,  // 43: headgate.quota.v1.Quota.Connect:input_type -> headgate.quota.v1.SidecarMessage
+	9,  // 44: headgate.quota.v1.Quota.Connect:output_type -> headgate.quota.v1.OperatorMessage
+	44, // [44:45] is the sub-list for method output_type
+	43, // [43:44] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_api_quota_v1_quota_proto_init() }
@@ -1942,17 +3097,29 @@ func file_api_quota_v1_quota_proto_init() {
 		(*OperatorMessage_Assignment)(nil),
 		(*OperatorMessage_HeartbeatAck)(nil),
 	}
-	file_api_quota_v1_quota_proto_msgTypes[19].OneofWrappers = []any{
+	file_api_quota_v1_quota_proto_msgTypes[21].OneofWrappers = []any{
+		(*Cost_Tokens)(nil),
+		(*Cost_Header)(nil),
+		(*Cost_Expression)(nil),
+		(*Cost_Response)(nil),
+	}
+	file_api_quota_v1_quota_proto_msgTypes[27].OneofWrappers = []any{
 		(*KeyPart_Header)(nil),
 		(*KeyPart_ClientIp)(nil),
+		(*KeyPart_Cookie)(nil),
+		(*KeyPart_Query)(nil),
+		(*KeyPart_PathVariable)(nil),
+		(*KeyPart_Request)(nil),
+		(*KeyPart_JwtClaim)(nil),
+		(*KeyPart_Expression)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_quota_v1_quota_proto_rawDesc), len(file_api_quota_v1_quota_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   22,
+			NumEnums:      8,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
