@@ -277,6 +277,7 @@ type Strategy int32
 const (
 	Strategy_STRATEGY_UNSPECIFIED Strategy = 0
 	Strategy_EQUAL_SHARE          Strategy = 1
+	Strategy_ADAPTIVE             Strategy = 2 // lent where the demand is
 )
 
 // Enum value maps for Strategy.
@@ -284,10 +285,12 @@ var (
 	Strategy_name = map[int32]string{
 		0: "STRATEGY_UNSPECIFIED",
 		1: "EQUAL_SHARE",
+		2: "ADAPTIVE",
 	}
 	Strategy_value = map[string]int32{
 		"STRATEGY_UNSPECIFIED": 0,
 		"EQUAL_SHARE":          1,
+		"ADAPTIVE":             2,
 	}
 )
 
@@ -370,7 +373,7 @@ func (x PathMatch_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PathMatch_Type.Descriptor instead.
 func (PathMatch_Type) EnumDescriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{24, 0}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{32, 0}
 }
 
 type HeaderMatch_Type int32
@@ -422,7 +425,7 @@ func (x HeaderMatch_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use HeaderMatch_Type.Descriptor instead.
 func (HeaderMatch_Type) EnumDescriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{25, 0}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{33, 0}
 }
 
 type SidecarMessage struct {
@@ -433,6 +436,7 @@ type SidecarMessage struct {
 	//	*SidecarMessage_Ack
 	//	*SidecarMessage_Usage
 	//	*SidecarMessage_Drained
+	//	*SidecarMessage_Report
 	Message       isSidecarMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -511,6 +515,15 @@ func (x *SidecarMessage) GetDrained() *Drained {
 	return nil
 }
 
+func (x *SidecarMessage) GetReport() *Report {
+	if x != nil {
+		if x, ok := x.Message.(*SidecarMessage_Report); ok {
+			return x.Report
+		}
+	}
+	return nil
+}
+
 type isSidecarMessage_Message interface {
 	isSidecarMessage_Message()
 }
@@ -531,6 +544,10 @@ type SidecarMessage_Drained struct {
 	Drained *Drained `protobuf:"bytes,4,opt,name=drained,proto3,oneof"` // last message: this process admits nothing any more
 }
 
+type SidecarMessage_Report struct {
+	Report *Report `protobuf:"bytes,5,opt,name=report,proto3,oneof"` // of limits that are shared adaptively
+}
+
 func (*SidecarMessage_Hello) isSidecarMessage_Message() {}
 
 func (*SidecarMessage_Ack) isSidecarMessage_Message() {}
@@ -538,6 +555,8 @@ func (*SidecarMessage_Ack) isSidecarMessage_Message() {}
 func (*SidecarMessage_Usage) isSidecarMessage_Message() {}
 
 func (*SidecarMessage_Drained) isSidecarMessage_Message() {}
+
+func (*SidecarMessage_Report) isSidecarMessage_Message() {}
 
 type OperatorMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -547,6 +566,7 @@ type OperatorMessage struct {
 	//	*OperatorMessage_Welcome
 	//	*OperatorMessage_Assignment
 	//	*OperatorMessage_HeartbeatAck
+	//	*OperatorMessage_Grant
 	Message       isOperatorMessage_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -625,6 +645,15 @@ func (x *OperatorMessage) GetHeartbeatAck() *HeartbeatAck {
 	return nil
 }
 
+func (x *OperatorMessage) GetGrant() *Grant {
+	if x != nil {
+		if x, ok := x.Message.(*OperatorMessage_Grant); ok {
+			return x.Grant
+		}
+	}
+	return nil
+}
+
 type isOperatorMessage_Message interface {
 	isOperatorMessage_Message()
 }
@@ -645,6 +674,10 @@ type OperatorMessage_HeartbeatAck struct {
 	HeartbeatAck *HeartbeatAck `protobuf:"bytes,4,opt,name=heartbeat_ack,json=heartbeatAck,proto3,oneof"`
 }
 
+type OperatorMessage_Grant struct {
+	Grant *Grant `protobuf:"bytes,5,opt,name=grant,proto3,oneof"` // of limits that are shared adaptively
+}
+
 func (*OperatorMessage_Redirect) isOperatorMessage_Message() {}
 
 func (*OperatorMessage_Welcome) isOperatorMessage_Message() {}
@@ -652,6 +685,8 @@ func (*OperatorMessage_Welcome) isOperatorMessage_Message() {}
 func (*OperatorMessage_Assignment) isOperatorMessage_Message() {}
 
 func (*OperatorMessage_HeartbeatAck) isOperatorMessage_Message() {}
+
+func (*OperatorMessage_Grant) isOperatorMessage_Message() {}
 
 // Hello says who the process is and what it still believes in, so that a new leader can rebuild its ledger.
 type Hello struct {
@@ -877,8 +912,10 @@ type Welcome struct {
 	Epoch uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// How often the sidecar shall send Usage when nothing else happens.
 	HeartbeatMilliseconds uint32 `protobuf:"varint,2,opt,name=heartbeat_milliseconds,json=heartbeatMilliseconds,proto3" json:"heartbeat_milliseconds,omitempty"`
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// When the leader sent this, by its own monotonic clock: what promises are timed by.
+	SentNanoseconds int64 `protobuf:"varint,3,opt,name=sent_nanoseconds,json=sentNanoseconds,proto3" json:"sent_nanoseconds,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Welcome) Reset() {
@@ -921,6 +958,13 @@ func (x *Welcome) GetEpoch() uint64 {
 func (x *Welcome) GetHeartbeatMilliseconds() uint32 {
 	if x != nil {
 		return x.HeartbeatMilliseconds
+	}
+	return 0
+}
+
+func (x *Welcome) GetSentNanoseconds() int64 {
+	if x != nil {
+		return x.SentNanoseconds
 	}
 	return 0
 }
@@ -1292,8 +1336,10 @@ func (x *LimitUsage) GetDenied() uint64 {
 
 // Drained is the final report of a process. What it had and did not spend is gone with it.
 type Drained struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Limits        []*LimitUsage          `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Limits []*LimitUsage          `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"`
+	// The last claims: they hand back all that was borrowed and not spent.
+	Last          *Report `protobuf:"bytes,2,opt,name=last,proto3" json:"last,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1335,6 +1381,609 @@ func (x *Drained) GetLimits() []*LimitUsage {
 	return nil
 }
 
+func (x *Drained) GetLast() *Report {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+// Report is what a process says about the limits that are shared adaptively (strategy ADAPTIVE): at once after a change,
+// and as a heartbeat. What its messages mean, and why losing, repeating or reordering them does no harm, is written at
+// their namesakes in limiter/escrow.
+type Report struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Epoch that the process has adopted.
+	Epoch         uint64         `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Limits        []*LimitReport `protobuf:"bytes,2,rep,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Report) Reset() {
+	*x = Report{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Report) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Report) ProtoMessage() {}
+
+func (x *Report) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Report.ProtoReflect.Descriptor instead.
+func (*Report) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Report) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Report) GetLimits() []*LimitReport {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// LimitReport is what a process says about one limit.
+type LimitReport struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	LimitId string                 `protobuf:"bytes,1,opt,name=limit_id,json=limitId,proto3" json:"limit_id,omitempty"`
+	// Whether this is the first word about the limit on this stream: then it comes with a beat, and with a claim of every
+	// account in which the process has something.
+	Hello         bool     `protobuf:"varint,2,opt,name=hello,proto3" json:"hello,omitempty"`
+	Beat          *Beat    `protobuf:"bytes,3,opt,name=beat,proto3" json:"beat,omitempty"` // absent when there is nothing to say about the share
+	Claims        []*Claim `protobuf:"bytes,4,rep,name=claims,proto3" json:"claims,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitReport) Reset() {
+	*x = LimitReport{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitReport) ProtoMessage() {}
+
+func (x *LimitReport) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitReport.ProtoReflect.Descriptor instead.
+func (*LimitReport) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *LimitReport) GetLimitId() string {
+	if x != nil {
+		return x.LimitId
+	}
+	return ""
+}
+
+func (x *LimitReport) GetHello() bool {
+	if x != nil {
+		return x.Hello
+	}
+	return false
+}
+
+func (x *LimitReport) GetBeat() *Beat {
+	if x != nil {
+		return x.Beat
+	}
+	return nil
+}
+
+func (x *LimitReport) GetClaims() []*Claim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+// Beat is what a process says about its share of a limit. Times are of the process's monotonic clock, in nanoseconds.
+type Beat struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sent          int64                  `protobuf:"varint,1,opt,name=sent,proto3" json:"sent,omitempty"`
+	Heard         int64                  `protobuf:"varint,2,opt,name=heard,proto3" json:"heard,omitempty"` // newest time of the leader's clock that has reached the process
+	Promise       bool                   `protobuf:"varint,3,opt,name=promise,proto3" json:"promise,omitempty"`
+	Acked         uint64                 `protobuf:"varint,4,opt,name=acked,proto3" json:"acked,omitempty"`
+	Units         uint64                 `protobuf:"varint,5,opt,name=units,proto3" json:"units,omitempty"`
+	Awake         bool                   `protobuf:"varint,6,opt,name=awake,proto3" json:"awake,omitempty"`
+	Draining      bool                   `protobuf:"varint,7,opt,name=draining,proto3" json:"draining,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Beat) Reset() {
+	*x = Beat{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Beat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Beat) ProtoMessage() {}
+
+func (x *Beat) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Beat.ProtoReflect.Descriptor instead.
+func (*Beat) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Beat) GetSent() int64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *Beat) GetHeard() int64 {
+	if x != nil {
+		return x.Heard
+	}
+	return 0
+}
+
+func (x *Beat) GetPromise() bool {
+	if x != nil {
+		return x.Promise
+	}
+	return false
+}
+
+func (x *Beat) GetAcked() uint64 {
+	if x != nil {
+		return x.Acked
+	}
+	return 0
+}
+
+func (x *Beat) GetUnits() uint64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+func (x *Beat) GetAwake() bool {
+	if x != nil {
+		return x.Awake
+	}
+	return false
+}
+
+func (x *Beat) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+// Claim is what a process says about one account, in tokens. All counters are counted from born on.
+type Claim struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // 16 bytes that stand for the key; empty for a limit without one
+	Sent          int64                  `protobuf:"varint,2,opt,name=sent,proto3" json:"sent,omitempty"`
+	Born          int64                  `protobuf:"varint,3,opt,name=born,proto3" json:"born,omitempty"`
+	Granted       int64                  `protobuf:"varint,4,opt,name=granted,proto3" json:"granted,omitempty"`
+	Spent         int64                  `protobuf:"varint,5,opt,name=spent,proto3" json:"spent,omitempty"`
+	Returned      int64                  `protobuf:"varint,6,opt,name=returned,proto3" json:"returned,omitempty"`
+	Want          int64                  `protobuf:"varint,7,opt,name=want,proto3" json:"want,omitempty"`
+	Least         int64                  `protobuf:"varint,8,opt,name=least,proto3" json:"least,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Claim) Reset() {
+	*x = Claim{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Claim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Claim) ProtoMessage() {}
+
+func (x *Claim) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Claim.ProtoReflect.Descriptor instead.
+func (*Claim) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Claim) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Claim) GetSent() int64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *Claim) GetBorn() int64 {
+	if x != nil {
+		return x.Born
+	}
+	return 0
+}
+
+func (x *Claim) GetGranted() int64 {
+	if x != nil {
+		return x.Granted
+	}
+	return 0
+}
+
+func (x *Claim) GetSpent() int64 {
+	if x != nil {
+		return x.Spent
+	}
+	return 0
+}
+
+func (x *Claim) GetReturned() int64 {
+	if x != nil {
+		return x.Returned
+	}
+	return 0
+}
+
+func (x *Claim) GetWant() int64 {
+	if x != nil {
+		return x.Want
+	}
+	return 0
+}
+
+func (x *Claim) GetLeast() int64 {
+	if x != nil {
+		return x.Least
+	}
+	return 0
+}
+
+// Grant is the leader's word on the limits that are shared adaptively.
+type Grant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Limits        []*LimitGrant          `protobuf:"bytes,2,rep,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Grant) Reset() {
+	*x = Grant{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Grant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Grant) ProtoMessage() {}
+
+func (x *Grant) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Grant.ProtoReflect.Descriptor instead.
+func (*Grant) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Grant) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Grant) GetLimits() []*LimitGrant {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+type LimitGrant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	LimitId       string                 `protobuf:"bytes,1,opt,name=limit_id,json=limitId,proto3" json:"limit_id,omitempty"`
+	Order         *Order                 `protobuf:"bytes,2,opt,name=order,proto3" json:"order,omitempty"` // absent when the share is as it was
+	Loans         []*Loan                `protobuf:"bytes,3,rep,name=loans,proto3" json:"loans,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitGrant) Reset() {
+	*x = LimitGrant{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitGrant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitGrant) ProtoMessage() {}
+
+func (x *LimitGrant) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitGrant.ProtoReflect.Descriptor instead.
+func (*LimitGrant) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *LimitGrant) GetLimitId() string {
+	if x != nil {
+		return x.LimitId
+	}
+	return ""
+}
+
+func (x *LimitGrant) GetOrder() *Order {
+	if x != nil {
+		return x.Order
+	}
+	return nil
+}
+
+func (x *LimitGrant) GetLoans() []*Loan {
+	if x != nil {
+		return x.Loans
+	}
+	return nil
+}
+
+// Order is the leader's word on a process's share of a limit. The numbers that it names are in force with it.
+type Order struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sent          int64                  `protobuf:"varint,1,opt,name=sent,proto3" json:"sent,omitempty"`   // by the leader's monotonic clock, in nanoseconds
+	Heard         int64                  `protobuf:"varint,2,opt,name=heard,proto3" json:"heard,omitempty"` // newest Beat.sent that has reached the leader
+	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	Rate          *Rate                  `protobuf:"bytes,4,opt,name=rate,proto3" json:"rate,omitempty"`
+	Burst         uint64                 `protobuf:"varint,5,opt,name=burst,proto3" json:"burst,omitempty"`
+	MaxCost       uint64                 `protobuf:"varint,6,opt,name=max_cost,json=maxCost,proto3" json:"max_cost,omitempty"` // largest cost of one request, 1 when 0
+	Units         uint64                 `protobuf:"varint,7,opt,name=units,proto3" json:"units,omitempty"`
+	Awake         bool                   `protobuf:"varint,8,opt,name=awake,proto3" json:"awake,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Order) Reset() {
+	*x = Order{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Order) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Order) ProtoMessage() {}
+
+func (x *Order) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Order.ProtoReflect.Descriptor instead.
+func (*Order) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Order) GetSent() int64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *Order) GetHeard() int64 {
+	if x != nil {
+		return x.Heard
+	}
+	return 0
+}
+
+func (x *Order) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Order) GetRate() *Rate {
+	if x != nil {
+		return x.Rate
+	}
+	return nil
+}
+
+func (x *Order) GetBurst() uint64 {
+	if x != nil {
+		return x.Burst
+	}
+	return 0
+}
+
+func (x *Order) GetMaxCost() uint64 {
+	if x != nil {
+		return x.MaxCost
+	}
+	return 0
+}
+
+func (x *Order) GetUnits() uint64 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+func (x *Order) GetAwake() bool {
+	if x != nil {
+		return x.Awake
+	}
+	return false
+}
+
+// Loan raises what a process has been granted of one account.
+type Loan struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Born          int64                  `protobuf:"varint,2,opt,name=born,proto3" json:"born,omitempty"`
+	Granted       int64                  `protobuf:"varint,3,opt,name=granted,proto3" json:"granted,omitempty"` // all tokens since born
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Loan) Reset() {
+	*x = Loan{}
+	mi := &file_api_quota_v1_quota_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Loan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Loan) ProtoMessage() {}
+
+func (x *Loan) ProtoReflect() protoreflect.Message {
+	mi := &file_api_quota_v1_quota_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Loan.ProtoReflect.Descriptor instead.
+func (*Loan) Descriptor() ([]byte, []int) {
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Loan) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Loan) GetBorn() int64 {
+	if x != nil {
+		return x.Born
+	}
+	return 0
+}
+
+func (x *Loan) GetGranted() int64 {
+	if x != nil {
+		return x.Granted
+	}
+	return 0
+}
+
 // Snapshot is all that the policies of one workload say, compiled. Immutable; equal content has equal version.
 type Snapshot struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1348,7 +1997,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[13]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1360,7 +2009,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[13]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1373,7 +2022,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{13}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Snapshot) GetVersion() string {
@@ -1412,7 +2061,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[14]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1424,7 +2073,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[14]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1437,7 +2086,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{14}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Policy) GetUid() string {
@@ -1494,7 +2143,7 @@ type Exempt struct {
 
 func (x *Exempt) Reset() {
 	*x = Exempt{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[15]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1506,7 +2155,7 @@ func (x *Exempt) String() string {
 func (*Exempt) ProtoMessage() {}
 
 func (x *Exempt) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[15]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1519,7 +2168,7 @@ func (x *Exempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exempt.ProtoReflect.Descriptor instead.
 func (*Exempt) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{15}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Exempt) GetCidrs() []string {
@@ -1557,7 +2206,7 @@ type Response struct {
 
 func (x *Response) Reset() {
 	*x = Response{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[16]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +2218,7 @@ func (x *Response) String() string {
 func (*Response) ProtoMessage() {}
 
 func (x *Response) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[16]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +2231,7 @@ func (x *Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Response.ProtoReflect.Descriptor instead.
 func (*Response) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{16}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Response) GetStatus() uint32 {
@@ -1630,7 +2279,7 @@ type HeaderField struct {
 
 func (x *HeaderField) Reset() {
 	*x = HeaderField{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[17]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +2291,7 @@ func (x *HeaderField) String() string {
 func (*HeaderField) ProtoMessage() {}
 
 func (x *HeaderField) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[17]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +2304,7 @@ func (x *HeaderField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeaderField.ProtoReflect.Descriptor instead.
 func (*HeaderField) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{17}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HeaderField) GetName() string {
@@ -1700,7 +2349,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[18]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1712,7 +2361,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[18]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1725,7 +2374,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{18}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Limit) GetId() string {
@@ -1853,7 +2502,7 @@ type Variant struct {
 
 func (x *Variant) Reset() {
 	*x = Variant{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[19]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +2514,7 @@ func (x *Variant) String() string {
 func (*Variant) ProtoMessage() {}
 
 func (x *Variant) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[19]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +2527,7 @@ func (x *Variant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variant.ProtoReflect.Descriptor instead.
 func (*Variant) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{19}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Variant) GetBaseId() string {
@@ -1918,7 +2567,7 @@ type KeyTuple struct {
 
 func (x *KeyTuple) Reset() {
 	*x = KeyTuple{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[20]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1930,7 +2579,7 @@ func (x *KeyTuple) String() string {
 func (*KeyTuple) ProtoMessage() {}
 
 func (x *KeyTuple) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[20]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1943,7 +2592,7 @@ func (x *KeyTuple) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyTuple.ProtoReflect.Descriptor instead.
 func (*KeyTuple) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{20}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *KeyTuple) GetValues() []string {
@@ -1971,7 +2620,7 @@ type Cost struct {
 
 func (x *Cost) Reset() {
 	*x = Cost{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[21]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1983,7 +2632,7 @@ func (x *Cost) String() string {
 func (*Cost) ProtoMessage() {}
 
 func (x *Cost) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[21]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +2645,7 @@ func (x *Cost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cost.ProtoReflect.Descriptor instead.
 func (*Cost) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{21}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Cost) GetSource() isCost_Source {
@@ -2095,7 +2744,7 @@ type ResponseCost struct {
 
 func (x *ResponseCost) Reset() {
 	*x = ResponseCost{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[22]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2756,7 @@ func (x *ResponseCost) String() string {
 func (*ResponseCost) ProtoMessage() {}
 
 func (x *ResponseCost) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[22]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2769,7 @@ func (x *ResponseCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResponseCost.ProtoReflect.Descriptor instead.
 func (*ResponseCost) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{22}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ResponseCost) GetHeader() string {
@@ -2159,7 +2808,7 @@ type Match struct {
 
 func (x *Match) Reset() {
 	*x = Match{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[23]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2820,7 @@ func (x *Match) String() string {
 func (*Match) ProtoMessage() {}
 
 func (x *Match) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[23]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2833,7 @@ func (x *Match) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Match.ProtoReflect.Descriptor instead.
 func (*Match) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{23}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Match) GetPath() *PathMatch {
@@ -2239,7 +2888,7 @@ type PathMatch struct {
 
 func (x *PathMatch) Reset() {
 	*x = PathMatch{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[24]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2900,7 @@ func (x *PathMatch) String() string {
 func (*PathMatch) ProtoMessage() {}
 
 func (x *PathMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[24]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2913,7 @@ func (x *PathMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathMatch.ProtoReflect.Descriptor instead.
 func (*PathMatch) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{24}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PathMatch) GetType() PathMatch_Type {
@@ -2292,7 +2941,7 @@ type HeaderMatch struct {
 
 func (x *HeaderMatch) Reset() {
 	*x = HeaderMatch{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[25]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2953,7 @@ func (x *HeaderMatch) String() string {
 func (*HeaderMatch) ProtoMessage() {}
 
 func (x *HeaderMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[25]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2966,7 @@ func (x *HeaderMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeaderMatch.ProtoReflect.Descriptor instead.
 func (*HeaderMatch) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{25}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HeaderMatch) GetName() string {
@@ -2352,7 +3001,7 @@ type QueryMatch struct {
 
 func (x *QueryMatch) Reset() {
 	*x = QueryMatch{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[26]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +3013,7 @@ func (x *QueryMatch) String() string {
 func (*QueryMatch) ProtoMessage() {}
 
 func (x *QueryMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[26]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +3026,7 @@ func (x *QueryMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryMatch.ProtoReflect.Descriptor instead.
 func (*QueryMatch) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{26}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *QueryMatch) GetName() string {
@@ -2421,7 +3070,7 @@ type KeyPart struct {
 
 func (x *KeyPart) Reset() {
 	*x = KeyPart{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[27]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2433,7 +3082,7 @@ func (x *KeyPart) String() string {
 func (*KeyPart) ProtoMessage() {}
 
 func (x *KeyPart) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[27]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2446,7 +3095,7 @@ func (x *KeyPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyPart.ProtoReflect.Descriptor instead.
 func (*KeyPart) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{27}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *KeyPart) GetPart() isKeyPart_Part {
@@ -2590,7 +3239,7 @@ type JWTClaim struct {
 
 func (x *JWTClaim) Reset() {
 	*x = JWTClaim{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[28]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +3251,7 @@ func (x *JWTClaim) String() string {
 func (*JWTClaim) ProtoMessage() {}
 
 func (x *JWTClaim) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[28]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +3264,7 @@ func (x *JWTClaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JWTClaim.ProtoReflect.Descriptor instead.
 func (*JWTClaim) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{28}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JWTClaim) GetHeader() string {
@@ -2645,7 +3294,7 @@ type ClientIP struct {
 
 func (x *ClientIP) Reset() {
 	*x = ClientIP{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[29]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2657,7 +3306,7 @@ func (x *ClientIP) String() string {
 func (*ClientIP) ProtoMessage() {}
 
 func (x *ClientIP) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[29]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2670,7 +3319,7 @@ func (x *ClientIP) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientIP.ProtoReflect.Descriptor instead.
 func (*ClientIP) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{29}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ClientIP) GetIpv4Prefix() uint32 {
@@ -2712,7 +3361,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_api_quota_v1_quota_proto_msgTypes[30]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2724,7 +3373,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_api_quota_v1_quota_proto_msgTypes[30]
+	mi := &file_api_quota_v1_quota_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2737,7 +3386,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{30}
+	return file_api_quota_v1_quota_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Rate) GetRequests() uint64 {
@@ -2758,20 +3407,22 @@ var File_api_quota_v1_quota_proto protoreflect.FileDescriptor
 
 const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\n" +
-	"\x18api/quota/v1/quota.proto\x12\x11headgate.quota.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe3\x01\n" +
+	"\x18api/quota/v1/quota.proto\x12\x11headgate.quota.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x98\x02\n" +
 	"\x0eSidecarMessage\x120\n" +
 	"\x05hello\x18\x01 \x01(\v2\x18.headgate.quota.v1.HelloH\x00R\x05hello\x12*\n" +
 	"\x03ack\x18\x02 \x01(\v2\x16.headgate.quota.v1.AckH\x00R\x03ack\x120\n" +
 	"\x05usage\x18\x03 \x01(\v2\x18.headgate.quota.v1.UsageH\x00R\x05usage\x126\n" +
-	"\adrained\x18\x04 \x01(\v2\x1a.headgate.quota.v1.DrainedH\x00R\adrainedB\t\n" +
-	"\amessage\"\x98\x02\n" +
+	"\adrained\x18\x04 \x01(\v2\x1a.headgate.quota.v1.DrainedH\x00R\adrained\x123\n" +
+	"\x06report\x18\x05 \x01(\v2\x19.headgate.quota.v1.ReportH\x00R\x06reportB\t\n" +
+	"\amessage\"\xca\x02\n" +
 	"\x0fOperatorMessage\x129\n" +
 	"\bredirect\x18\x01 \x01(\v2\x1b.headgate.quota.v1.RedirectH\x00R\bredirect\x126\n" +
 	"\awelcome\x18\x02 \x01(\v2\x1a.headgate.quota.v1.WelcomeH\x00R\awelcome\x12?\n" +
 	"\n" +
 	"assignment\x18\x03 \x01(\v2\x1d.headgate.quota.v1.AssignmentH\x00R\n" +
 	"assignment\x12F\n" +
-	"\rheartbeat_ack\x18\x04 \x01(\v2\x1f.headgate.quota.v1.HeartbeatAckH\x00R\fheartbeatAckB\t\n" +
+	"\rheartbeat_ack\x18\x04 \x01(\v2\x1f.headgate.quota.v1.HeartbeatAckH\x00R\fheartbeatAck\x120\n" +
+	"\x05grant\x18\x05 \x01(\v2\x18.headgate.quota.v1.GrantH\x00R\x05grantB\t\n" +
 	"\amessage\"\xaf\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12 \n" +
@@ -2788,10 +3439,11 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\x05units\x18\x02 \x01(\x04R\x05units\"G\n" +
 	"\bRedirect\x12%\n" +
 	"\x0eleader_address\x18\x01 \x01(\tR\rleaderAddress\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"V\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\x81\x01\n" +
 	"\aWelcome\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x125\n" +
-	"\x16heartbeat_milliseconds\x18\x02 \x01(\rR\x15heartbeatMilliseconds\"\x9f\x01\n" +
+	"\x16heartbeat_milliseconds\x18\x02 \x01(\rR\x15heartbeatMilliseconds\x12)\n" +
+	"\x10sent_nanoseconds\x18\x03 \x01(\x03R\x0fsentNanoseconds\"\x9f\x01\n" +
 	"\n" +
 	"Assignment\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
@@ -2817,9 +3469,56 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"LimitUsage\x12\x19\n" +
 	"\blimit_id\x18\x01 \x01(\tR\alimitId\x12\x1a\n" +
 	"\badmitted\x18\x02 \x01(\x04R\badmitted\x12\x16\n" +
-	"\x06denied\x18\x03 \x01(\x04R\x06denied\"@\n" +
+	"\x06denied\x18\x03 \x01(\x04R\x06denied\"o\n" +
 	"\aDrained\x125\n" +
-	"\x06limits\x18\x01 \x03(\v2\x1d.headgate.quota.v1.LimitUsageR\x06limits\"\x94\x01\n" +
+	"\x06limits\x18\x01 \x03(\v2\x1d.headgate.quota.v1.LimitUsageR\x06limits\x12-\n" +
+	"\x04last\x18\x02 \x01(\v2\x19.headgate.quota.v1.ReportR\x04last\"V\n" +
+	"\x06Report\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x126\n" +
+	"\x06limits\x18\x02 \x03(\v2\x1e.headgate.quota.v1.LimitReportR\x06limits\"\x9d\x01\n" +
+	"\vLimitReport\x12\x19\n" +
+	"\blimit_id\x18\x01 \x01(\tR\alimitId\x12\x14\n" +
+	"\x05hello\x18\x02 \x01(\bR\x05hello\x12+\n" +
+	"\x04beat\x18\x03 \x01(\v2\x17.headgate.quota.v1.BeatR\x04beat\x120\n" +
+	"\x06claims\x18\x04 \x03(\v2\x18.headgate.quota.v1.ClaimR\x06claims\"\xa8\x01\n" +
+	"\x04Beat\x12\x12\n" +
+	"\x04sent\x18\x01 \x01(\x03R\x04sent\x12\x14\n" +
+	"\x05heard\x18\x02 \x01(\x03R\x05heard\x12\x18\n" +
+	"\apromise\x18\x03 \x01(\bR\apromise\x12\x14\n" +
+	"\x05acked\x18\x04 \x01(\x04R\x05acked\x12\x14\n" +
+	"\x05units\x18\x05 \x01(\x04R\x05units\x12\x14\n" +
+	"\x05awake\x18\x06 \x01(\bR\x05awake\x12\x1a\n" +
+	"\bdraining\x18\a \x01(\bR\bdraining\"\xb7\x01\n" +
+	"\x05Claim\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
+	"\x04sent\x18\x02 \x01(\x03R\x04sent\x12\x12\n" +
+	"\x04born\x18\x03 \x01(\x03R\x04born\x12\x18\n" +
+	"\agranted\x18\x04 \x01(\x03R\agranted\x12\x14\n" +
+	"\x05spent\x18\x05 \x01(\x03R\x05spent\x12\x1a\n" +
+	"\breturned\x18\x06 \x01(\x03R\breturned\x12\x12\n" +
+	"\x04want\x18\a \x01(\x03R\x04want\x12\x14\n" +
+	"\x05least\x18\b \x01(\x03R\x05least\"T\n" +
+	"\x05Grant\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x125\n" +
+	"\x06limits\x18\x02 \x03(\v2\x1d.headgate.quota.v1.LimitGrantR\x06limits\"\x86\x01\n" +
+	"\n" +
+	"LimitGrant\x12\x19\n" +
+	"\blimit_id\x18\x01 \x01(\tR\alimitId\x12.\n" +
+	"\x05order\x18\x02 \x01(\v2\x18.headgate.quota.v1.OrderR\x05order\x12-\n" +
+	"\x05loans\x18\x03 \x03(\v2\x17.headgate.quota.v1.LoanR\x05loans\"\xcd\x01\n" +
+	"\x05Order\x12\x12\n" +
+	"\x04sent\x18\x01 \x01(\x03R\x04sent\x12\x14\n" +
+	"\x05heard\x18\x02 \x01(\x03R\x05heard\x12\x10\n" +
+	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12+\n" +
+	"\x04rate\x18\x04 \x01(\v2\x17.headgate.quota.v1.RateR\x04rate\x12\x14\n" +
+	"\x05burst\x18\x05 \x01(\x04R\x05burst\x12\x19\n" +
+	"\bmax_cost\x18\x06 \x01(\x04R\amaxCost\x12\x14\n" +
+	"\x05units\x18\a \x01(\x04R\x05units\x12\x14\n" +
+	"\x05awake\x18\b \x01(\bR\x05awake\"F\n" +
+	"\x04Loan\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
+	"\x04born\x18\x02 \x01(\x03R\x04born\x12\x18\n" +
+	"\agranted\x18\x03 \x01(\x03R\agranted\"\x94\x01\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x125\n" +
 	"\bpolicies\x18\x02 \x03(\v2\x19.headgate.quota.v1.PolicyR\bpolicies\x127\n" +
@@ -2964,10 +3663,11 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\x05Scope\x12\x15\n" +
 	"\x11SCOPE_UNSPECIFIED\x10\x00\x12\t\n" +
 	"\x05TOTAL\x10\x01\x12\v\n" +
-	"\aPER_POD\x10\x02*5\n" +
+	"\aPER_POD\x10\x02*C\n" +
 	"\bStrategy\x12\x18\n" +
 	"\x14STRATEGY_UNSPECIFIED\x10\x00\x12\x0f\n" +
-	"\vEQUAL_SHARE\x10\x012]\n" +
+	"\vEQUAL_SHARE\x10\x01\x12\f\n" +
+	"\bADAPTIVE\x10\x022]\n" +
 	"\x05Quota\x12T\n" +
 	"\aConnect\x12!.headgate.quota.v1.SidecarMessage\x1a\".headgate.quota.v1.OperatorMessage(\x010\x01B3Z1github.com/headgate/headgate/api/quota/v1;quotav1b\x06proto3"
 
@@ -2984,7 +3684,7 @@ func file_api_quota_v1_quota_proto_rawDescGZIP() []byte {
 }
 
 var file_api_quota_v1_quota_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_api_quota_v1_quota_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_api_quota_v1_quota_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_api_quota_v1_quota_proto_goTypes = []any{
 	(HeaderFamily)(0),             // 0: headgate.quota.v1.HeaderFamily
 	(Algorithm)(0),                // 1: headgate.quota.v1.Algorithm
@@ -3007,77 +3707,95 @@ var file_api_quota_v1_quota_proto_goTypes = []any{
 	(*HeartbeatAck)(nil),          // 18: headgate.quota.v1.HeartbeatAck
 	(*LimitUsage)(nil),            // 19: headgate.quota.v1.LimitUsage
 	(*Drained)(nil),               // 20: headgate.quota.v1.Drained
-	(*Snapshot)(nil),              // 21: headgate.quota.v1.Snapshot
-	(*Policy)(nil),                // 22: headgate.quota.v1.Policy
-	(*Exempt)(nil),                // 23: headgate.quota.v1.Exempt
-	(*Response)(nil),              // 24: headgate.quota.v1.Response
-	(*HeaderField)(nil),           // 25: headgate.quota.v1.HeaderField
-	(*Limit)(nil),                 // 26: headgate.quota.v1.Limit
-	(*Variant)(nil),               // 27: headgate.quota.v1.Variant
-	(*KeyTuple)(nil),              // 28: headgate.quota.v1.KeyTuple
-	(*Cost)(nil),                  // 29: headgate.quota.v1.Cost
-	(*ResponseCost)(nil),          // 30: headgate.quota.v1.ResponseCost
-	(*Match)(nil),                 // 31: headgate.quota.v1.Match
-	(*PathMatch)(nil),             // 32: headgate.quota.v1.PathMatch
-	(*HeaderMatch)(nil),           // 33: headgate.quota.v1.HeaderMatch
-	(*QueryMatch)(nil),            // 34: headgate.quota.v1.QueryMatch
-	(*KeyPart)(nil),               // 35: headgate.quota.v1.KeyPart
-	(*JWTClaim)(nil),              // 36: headgate.quota.v1.JWTClaim
-	(*ClientIP)(nil),              // 37: headgate.quota.v1.ClientIP
-	(*Rate)(nil),                  // 38: headgate.quota.v1.Rate
-	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
+	(*Report)(nil),                // 21: headgate.quota.v1.Report
+	(*LimitReport)(nil),           // 22: headgate.quota.v1.LimitReport
+	(*Beat)(nil),                  // 23: headgate.quota.v1.Beat
+	(*Claim)(nil),                 // 24: headgate.quota.v1.Claim
+	(*Grant)(nil),                 // 25: headgate.quota.v1.Grant
+	(*LimitGrant)(nil),            // 26: headgate.quota.v1.LimitGrant
+	(*Order)(nil),                 // 27: headgate.quota.v1.Order
+	(*Loan)(nil),                  // 28: headgate.quota.v1.Loan
+	(*Snapshot)(nil),              // 29: headgate.quota.v1.Snapshot
+	(*Policy)(nil),                // 30: headgate.quota.v1.Policy
+	(*Exempt)(nil),                // 31: headgate.quota.v1.Exempt
+	(*Response)(nil),              // 32: headgate.quota.v1.Response
+	(*HeaderField)(nil),           // 33: headgate.quota.v1.HeaderField
+	(*Limit)(nil),                 // 34: headgate.quota.v1.Limit
+	(*Variant)(nil),               // 35: headgate.quota.v1.Variant
+	(*KeyTuple)(nil),              // 36: headgate.quota.v1.KeyTuple
+	(*Cost)(nil),                  // 37: headgate.quota.v1.Cost
+	(*ResponseCost)(nil),          // 38: headgate.quota.v1.ResponseCost
+	(*Match)(nil),                 // 39: headgate.quota.v1.Match
+	(*PathMatch)(nil),             // 40: headgate.quota.v1.PathMatch
+	(*HeaderMatch)(nil),           // 41: headgate.quota.v1.HeaderMatch
+	(*QueryMatch)(nil),            // 42: headgate.quota.v1.QueryMatch
+	(*KeyPart)(nil),               // 43: headgate.quota.v1.KeyPart
+	(*JWTClaim)(nil),              // 44: headgate.quota.v1.JWTClaim
+	(*ClientIP)(nil),              // 45: headgate.quota.v1.ClientIP
+	(*Rate)(nil),                  // 46: headgate.quota.v1.Rate
+	(*timestamppb.Timestamp)(nil), // 47: google.protobuf.Timestamp
 }
 var file_api_quota_v1_quota_proto_depIdxs = []int32{
 	10, // 0: headgate.quota.v1.SidecarMessage.hello:type_name -> headgate.quota.v1.Hello
 	15, // 1: headgate.quota.v1.SidecarMessage.ack:type_name -> headgate.quota.v1.Ack
 	17, // 2: headgate.quota.v1.SidecarMessage.usage:type_name -> headgate.quota.v1.Usage
 	20, // 3: headgate.quota.v1.SidecarMessage.drained:type_name -> headgate.quota.v1.Drained
-	12, // 4: headgate.quota.v1.OperatorMessage.redirect:type_name -> headgate.quota.v1.Redirect
-	13, // 5: headgate.quota.v1.OperatorMessage.welcome:type_name -> headgate.quota.v1.Welcome
-	14, // 6: headgate.quota.v1.OperatorMessage.assignment:type_name -> headgate.quota.v1.Assignment
-	18, // 7: headgate.quota.v1.OperatorMessage.heartbeat_ack:type_name -> headgate.quota.v1.HeartbeatAck
-	39, // 8: headgate.quota.v1.Hello.started_at:type_name -> google.protobuf.Timestamp
-	11, // 9: headgate.quota.v1.Hello.holdings:type_name -> headgate.quota.v1.Holding
-	21, // 10: headgate.quota.v1.Assignment.snapshot:type_name -> headgate.quota.v1.Snapshot
-	16, // 11: headgate.quota.v1.Assignment.shares:type_name -> headgate.quota.v1.Share
-	19, // 12: headgate.quota.v1.Usage.limits:type_name -> headgate.quota.v1.LimitUsage
-	19, // 13: headgate.quota.v1.Drained.limits:type_name -> headgate.quota.v1.LimitUsage
-	22, // 14: headgate.quota.v1.Snapshot.policies:type_name -> headgate.quota.v1.Policy
-	24, // 15: headgate.quota.v1.Snapshot.response:type_name -> headgate.quota.v1.Response
-	26, // 16: headgate.quota.v1.Policy.limits:type_name -> headgate.quota.v1.Limit
-	23, // 17: headgate.quota.v1.Policy.exempt:type_name -> headgate.quota.v1.Exempt
-	32, // 18: headgate.quota.v1.Exempt.paths:type_name -> headgate.quota.v1.PathMatch
-	33, // 19: headgate.quota.v1.Exempt.headers:type_name -> headgate.quota.v1.HeaderMatch
-	25, // 20: headgate.quota.v1.Response.fields:type_name -> headgate.quota.v1.HeaderField
-	0,  // 21: headgate.quota.v1.Response.headers:type_name -> headgate.quota.v1.HeaderFamily
-	31, // 22: headgate.quota.v1.Limit.matches:type_name -> headgate.quota.v1.Match
-	35, // 23: headgate.quota.v1.Limit.key:type_name -> headgate.quota.v1.KeyPart
-	38, // 24: headgate.quota.v1.Limit.rate:type_name -> headgate.quota.v1.Rate
-	4,  // 25: headgate.quota.v1.Limit.scope:type_name -> headgate.quota.v1.Scope
-	5,  // 26: headgate.quota.v1.Limit.strategy:type_name -> headgate.quota.v1.Strategy
-	2,  // 27: headgate.quota.v1.Limit.missing_key:type_name -> headgate.quota.v1.MissingKey
-	29, // 28: headgate.quota.v1.Limit.cost:type_name -> headgate.quota.v1.Cost
-	1,  // 29: headgate.quota.v1.Limit.algorithm:type_name -> headgate.quota.v1.Algorithm
-	27, // 30: headgate.quota.v1.Limit.variant:type_name -> headgate.quota.v1.Variant
-	35, // 31: headgate.quota.v1.Limit.tier_by:type_name -> headgate.quota.v1.KeyPart
-	28, // 32: headgate.quota.v1.Variant.values:type_name -> headgate.quota.v1.KeyTuple
-	30, // 33: headgate.quota.v1.Cost.response:type_name -> headgate.quota.v1.ResponseCost
-	32, // 34: headgate.quota.v1.Match.path:type_name -> headgate.quota.v1.PathMatch
-	33, // 35: headgate.quota.v1.Match.headers:type_name -> headgate.quota.v1.HeaderMatch
-	34, // 36: headgate.quota.v1.Match.query:type_name -> headgate.quota.v1.QueryMatch
-	6,  // 37: headgate.quota.v1.PathMatch.type:type_name -> headgate.quota.v1.PathMatch.Type
-	7,  // 38: headgate.quota.v1.HeaderMatch.type:type_name -> headgate.quota.v1.HeaderMatch.Type
-	7,  // 39: headgate.quota.v1.QueryMatch.type:type_name -> headgate.quota.v1.HeaderMatch.Type
-	37, // 40: headgate.quota.v1.KeyPart.client_ip:type_name -> headgate.quota.v1.ClientIP
-	3,  // 41: headgate.quota.v1.KeyPart.request:type_name -> headgate.quota.v1.RequestPart
-	36, // 42: headgate.quota.v1.KeyPart.jwt_claim:type_name -> headgate.quota.v1.JWTClaim
-	8,  // 43: headgate.quota.v1.Quota.Connect:input_type -> headgate.quota.v1.SidecarMessage
-	9,  // 44: headgate.quota.v1.Quota.Connect:output_type -> headgate.quota.v1.OperatorMessage
-	44, // [44:45] is the sub-list for method output_type
-	43, // [43:44] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	21, // 4: headgate.quota.v1.SidecarMessage.report:type_name -> headgate.quota.v1.Report
+	12, // 5: headgate.quota.v1.OperatorMessage.redirect:type_name -> headgate.quota.v1.Redirect
+	13, // 6: headgate.quota.v1.OperatorMessage.welcome:type_name -> headgate.quota.v1.Welcome
+	14, // 7: headgate.quota.v1.OperatorMessage.assignment:type_name -> headgate.quota.v1.Assignment
+	18, // 8: headgate.quota.v1.OperatorMessage.heartbeat_ack:type_name -> headgate.quota.v1.HeartbeatAck
+	25, // 9: headgate.quota.v1.OperatorMessage.grant:type_name -> headgate.quota.v1.Grant
+	47, // 10: headgate.quota.v1.Hello.started_at:type_name -> google.protobuf.Timestamp
+	11, // 11: headgate.quota.v1.Hello.holdings:type_name -> headgate.quota.v1.Holding
+	29, // 12: headgate.quota.v1.Assignment.snapshot:type_name -> headgate.quota.v1.Snapshot
+	16, // 13: headgate.quota.v1.Assignment.shares:type_name -> headgate.quota.v1.Share
+	19, // 14: headgate.quota.v1.Usage.limits:type_name -> headgate.quota.v1.LimitUsage
+	19, // 15: headgate.quota.v1.Drained.limits:type_name -> headgate.quota.v1.LimitUsage
+	21, // 16: headgate.quota.v1.Drained.last:type_name -> headgate.quota.v1.Report
+	22, // 17: headgate.quota.v1.Report.limits:type_name -> headgate.quota.v1.LimitReport
+	23, // 18: headgate.quota.v1.LimitReport.beat:type_name -> headgate.quota.v1.Beat
+	24, // 19: headgate.quota.v1.LimitReport.claims:type_name -> headgate.quota.v1.Claim
+	26, // 20: headgate.quota.v1.Grant.limits:type_name -> headgate.quota.v1.LimitGrant
+	27, // 21: headgate.quota.v1.LimitGrant.order:type_name -> headgate.quota.v1.Order
+	28, // 22: headgate.quota.v1.LimitGrant.loans:type_name -> headgate.quota.v1.Loan
+	46, // 23: headgate.quota.v1.Order.rate:type_name -> headgate.quota.v1.Rate
+	30, // 24: headgate.quota.v1.Snapshot.policies:type_name -> headgate.quota.v1.Policy
+	32, // 25: headgate.quota.v1.Snapshot.response:type_name -> headgate.quota.v1.Response
+	34, // 26: headgate.quota.v1.Policy.limits:type_name -> headgate.quota.v1.Limit
+	31, // 27: headgate.quota.v1.Policy.exempt:type_name -> headgate.quota.v1.Exempt
+	40, // 28: headgate.quota.v1.Exempt.paths:type_name -> headgate.quota.v1.PathMatch
+	41, // 29: headgate.quota.v1.Exempt.headers:type_name -> headgate.quota.v1.HeaderMatch
+	33, // 30: headgate.quota.v1.Response.fields:type_name -> headgate.quota.v1.HeaderField
+	0,  // 31: headgate.quota.v1.Response.headers:type_name -> headgate.quota.v1.HeaderFamily
+	39, // 32: headgate.quota.v1.Limit.matches:type_name -> headgate.quota.v1.Match
+	43, // 33: headgate.quota.v1.Limit.key:type_name -> headgate.quota.v1.KeyPart
+	46, // 34: headgate.quota.v1.Limit.rate:type_name -> headgate.quota.v1.Rate
+	4,  // 35: headgate.quota.v1.Limit.scope:type_name -> headgate.quota.v1.Scope
+	5,  // 36: headgate.quota.v1.Limit.strategy:type_name -> headgate.quota.v1.Strategy
+	2,  // 37: headgate.quota.v1.Limit.missing_key:type_name -> headgate.quota.v1.MissingKey
+	37, // 38: headgate.quota.v1.Limit.cost:type_name -> headgate.quota.v1.Cost
+	1,  // 39: headgate.quota.v1.Limit.algorithm:type_name -> headgate.quota.v1.Algorithm
+	35, // 40: headgate.quota.v1.Limit.variant:type_name -> headgate.quota.v1.Variant
+	43, // 41: headgate.quota.v1.Limit.tier_by:type_name -> headgate.quota.v1.KeyPart
+	36, // 42: headgate.quota.v1.Variant.values:type_name -> headgate.quota.v1.KeyTuple
+	38, // 43: headgate.quota.v1.Cost.response:type_name -> headgate.quota.v1.ResponseCost
+	40, // 44: headgate.quota.v1.Match.path:type_name -> headgate.quota.v1.PathMatch
+	41, // 45: headgate.quota.v1.Match.headers:type_name -> headgate.quota.v1.HeaderMatch
+	42, // 46: headgate.quota.v1.Match.query:type_name -> headgate.quota.v1.QueryMatch
+	6,  // 47: headgate.quota.v1.PathMatch.type:type_name -> headgate.quota.v1.PathMatch.Type
+	7,  // 48: headgate.quota.v1.HeaderMatch.type:type_name -> headgate.quota.v1.HeaderMatch.Type
+	7,  // 49: headgate.quota.v1.QueryMatch.type:type_name -> headgate.quota.v1.HeaderMatch.Type
+	45, // 50: headgate.quota.v1.KeyPart.client_ip:type_name -> headgate.quota.v1.ClientIP
+	3,  // 51: headgate.quota.v1.KeyPart.request:type_name -> headgate.quota.v1.RequestPart
+	44, // 52: headgate.quota.v1.KeyPart.jwt_claim:type_name -> headgate.quota.v1.JWTClaim
+	8,  // 53: headgate.quota.v1.Quota.Connect:input_type -> headgate.quota.v1.SidecarMessage
+	9,  // 54: headgate.quota.v1.Quota.Connect:output_type -> headgate.quota.v1.OperatorMessage
+	54, // [54:55] is the sub-list for method output_type
+	53, // [53:54] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_api_quota_v1_quota_proto_init() }
@@ -3090,20 +3808,22 @@ func file_api_quota_v1_quota_proto_init() {
 		(*SidecarMessage_Ack)(nil),
 		(*SidecarMessage_Usage)(nil),
 		(*SidecarMessage_Drained)(nil),
+		(*SidecarMessage_Report)(nil),
 	}
 	file_api_quota_v1_quota_proto_msgTypes[1].OneofWrappers = []any{
 		(*OperatorMessage_Redirect)(nil),
 		(*OperatorMessage_Welcome)(nil),
 		(*OperatorMessage_Assignment)(nil),
 		(*OperatorMessage_HeartbeatAck)(nil),
+		(*OperatorMessage_Grant)(nil),
 	}
-	file_api_quota_v1_quota_proto_msgTypes[21].OneofWrappers = []any{
+	file_api_quota_v1_quota_proto_msgTypes[29].OneofWrappers = []any{
 		(*Cost_Tokens)(nil),
 		(*Cost_Header)(nil),
 		(*Cost_Expression)(nil),
 		(*Cost_Response)(nil),
 	}
-	file_api_quota_v1_quota_proto_msgTypes[27].OneofWrappers = []any{
+	file_api_quota_v1_quota_proto_msgTypes[35].OneofWrappers = []any{
 		(*KeyPart_Header)(nil),
 		(*KeyPart_ClientIp)(nil),
 		(*KeyPart_Cookie)(nil),
@@ -3119,7 +3839,7 @@ func file_api_quota_v1_quota_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_quota_v1_quota_proto_rawDesc), len(file_api_quota_v1_quota_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   31,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
