@@ -15,31 +15,24 @@ import (
 )
 
 // newForward returns the handler that passes requests to the application on a loopback port.
-func newForward(h1, h2 http.RoundTripper, port string, draining func() bool) http.Handler {
-	forward := func(transport http.RoundTripper) *httputil.ReverseProxy {
-		return &httputil.ReverseProxy{
-			Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, port) },
-			Transport:     transport,
-			FlushInterval: -1, // streams: pass on what comes when it comes
-			BufferPool:    &buffers,
-			ErrorLog:      log.New(io.Discard, "", 0), // nothing is logged per request
-			ErrorHandler:  unreachable,
-			ModifyResponse: func(r *http.Response) error {
-				if draining() && r.StatusCode != http.StatusSwitchingProtocols {
-					r.Header.Set("Connection", "close") // HTTP/2: GOAWAY
-				}
-				return nil
-			},
-		}
+func newForward(h2 http.RoundTripper, port string, draining func() bool) http.Handler {
+	over2 := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, port) },
+		Transport:     h2,
+		FlushInterval: -1, // streams: pass on what comes when it comes
+		BufferPool:    &buffers,
+		ErrorLog:      log.New(io.Discard, "", 0), // nothing is logged per request
+		ErrorHandler:  unreachable,
+		ModifyResponse: func(r *http.Response) error {
+			if draining() {
+				r.Header.Set("Connection", "close") // HTTP/2: GOAWAY
+			}
+			return nil
+		},
 	}
-	over1, over2 := forward(h1), forward(h2)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Content-Type"] = nil // an answer without one stays without one
-		if r.ProtoMajor == 2 {
-			over2.ServeHTTP(w, r)
-			return
-		}
-		over1.ServeHTTP(w, r)
+		over2.ServeHTTP(w, r)
 	})
 }
 
@@ -53,11 +46,6 @@ func rewrite(r *httputil.ProxyRequest, port string) {
 	out.URL.RawQuery = r.In.URL.RawQuery
 	out.URL.ForceQuery = r.In.URL.ForceQuery
 	keepPath(out.URL, r.In)
-	if carriesRequests(out.Header.Get("Upgrade")) {
-		out.Header.Del("Upgrade")
-		out.Header.Del("Connection")
-		out.Header.Del("Http2-Settings")
-	}
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if values, ok := r.In.Header[name]; ok {
 			out.Header[name] = values
@@ -67,20 +55,6 @@ func rewrite(r *httputil.ProxyRequest, port string) {
 		chain := append(append([]string(nil), r.In.Header["X-Forwarded-For"]...), peer)
 		out.Header["X-Forwarded-For"] = []string{strings.Join(chain, ", ")}
 	}
-}
-
-// carriesRequests reports whether a connection that is upgraded to a protocol would bring further requests that nobody
-// decides: HTTP/2 without TLS, other versions of HTTP, TLS. Servers may ignore an Upgrade, and so it is dropped: the request
-// is served as it is. A client that wants HTTP/2 begins with it.
-func carriesRequests(upgrade string) bool {
-	for protocol := range strings.SplitSeq(strings.ToLower(upgrade), ",") {
-		name, _, _ := strings.Cut(strings.TrimSpace(protocol), "/")
-		switch name {
-		case "h2c", "h2", "http", "tls":
-			return true
-		}
-	}
-	return false
 }
 
 // keepPath has the path forwarded as sent. net/url encodes anew a path that holds bytes which should have been encoded

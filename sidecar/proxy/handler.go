@@ -6,24 +6,12 @@ package proxy
 import (
 	"net/http"
 	"net/netip"
-	"time"
 
 	"github.com/headgate/headgate/limiter"
 	"github.com/headgate/headgate/sidecar/admission"
-	"github.com/headgate/headgate/sidecar/respond"
 )
 
-// Engine decides requests.
-type Engine interface {
-	Decide(r *admission.Request, now limiter.Time) admission.Decision
-}
-
-// Observer is told how long each decision took.
-type Observer interface {
-	Observe(seconds float64)
-}
-
-// handler is the way of a request: decide, then forward or deny.
+// handler is the way of a request over HTTP/2: decide, then forward or deny.
 type handler struct {
 	engine   Engine
 	clock    func() limiter.Time
@@ -33,15 +21,23 @@ type handler struct {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	began := h.clock()
-	decision := h.engine.Decide(&admission.Request{
+	decided := make(chan admission.Decision, 1)
+	d := decider{engine: h.engine, clock: h.clock, observer: h.observer, request: admission.Request{
 		Method: r.Method,
 		Path:   sentPath(r),
 		Host:   r.Host,
 		Header: r.Header,
 		Peer:   peer(r.RemoteAddr),
-	}, began)
-	h.observer.Observe(h.clock().Sub(began).Seconds())
+	}}
+	decision, held := d.decide(func(d admission.Decision) { decided <- d })
+	if held != nil {
+		select {
+		case decision = <-decided:
+		case <-r.Context().Done():
+			held.Cancel()
+			panic(http.ErrAbortHandler) // the client has gone
+		}
+	}
 	if decision.Allowed {
 		h.forward.ServeHTTP(w, r)
 		return
@@ -49,19 +45,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.draining() {
 		w.Header().Set("Connection", "close")
 	}
-	answer := respond.Unavailable(respond.AskerOf(r))
-	if !decision.Unavailable {
-		answer = respond.Deny(respond.AskerOf(r), respond.Denial{Limits: decision.Names(), RetryAfter: retryAfter(decision)})
-	}
-	answer.Write(w)
-}
-
-// retryAfter is 0 where waiting does not help or nobody knows.
-func retryAfter(d admission.Decision) time.Duration {
-	if d.RetryAfter == limiter.Never {
-		return 0
-	}
-	return d.RetryAfter
+	a := answer(r.Method, r.Header, &decision)
+	a.Write(w)
 }
 
 // sentPath is the path as the client wrote it.

@@ -6,7 +6,7 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,50 +16,68 @@ func (p *Proxy) Drain() {
 	if p.draining.Swap(true) {
 		return
 	}
+	p.each((*lane).drain)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return
 	}
 	// Shutdown is the only way to have net/http send GOAWAY on connections without a request. It ends the server, so that
-	// another one takes the connections to come. HTTP/1.1 has no such message: there, Shutdown would cut idle connections
-	// under requests that are on their way.
+	// another one takes the connections to come.
 	old := p.h2
-	p.h2, p.h2old = p.newServer(true), old
+	p.h2, p.h2old = p.newServer(), old
 	p.h2.start()
 	go func() { _ = old.http.Shutdown(context.Background()) }()
 }
 
-// Shutdown stops accepting and waits for the requests in flight until the context ends; then it cuts them.
+// Shutdown stops accepting and waits for the requests in flight, and for connections that have been upgraded, until the
+// context ends; then it cuts them.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.draining.Store(true)
-	_ = p.listener.Close()
 	p.mu.Lock()
 	p.closed = true
-	servers := []*server{p.h1, p.h2}
+	idle := p.lanes == nil
+	p.mu.Unlock()
+	_ = p.listener.Close()
+	if idle {
+		return nil
+	}
+	p.each((*lane).finish)
+	defer p.endH2(ctx)
+	select {
+	case <-p.ended:
+		return p.quiet(ctx)
+	case <-ctx.Done():
+	}
+	var cut atomic.Int64
+	cut.Store(p.inflight.Load())
+	p.each(func(l *lane) { cut.Add(int64(l.cut())) })
+	<-p.ended
+	if cut.Load() == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d connections cut: %w", cut.Load(), ctx.Err())
+}
+
+// endH2 ends the servers of HTTP/2.
+func (p *Proxy) endH2(ctx context.Context) {
+	p.mu.Lock()
+	servers := []*server{p.h2}
 	if p.h2old != nil {
 		servers = append(servers, p.h2old)
 	}
 	p.mu.Unlock()
-	var waiting sync.WaitGroup
 	for _, s := range servers {
-		waiting.Go(func() { _ = s.http.Shutdown(ctx) })
-	}
-	err := p.quiet(ctx)
-	waiting.Wait()
-	for _, s := range servers {
+		_ = s.http.Shutdown(ctx)
 		_ = s.http.Close()
 		s.wait()
 	}
-	p.hush()
-	p.h1app.CloseIdleConnections()
 	p.h2app.CloseIdleConnections()
-	return err
 }
 
-// quiet waits until no request is in flight. http.Server does not wait for upgraded connections.
+// quiet waits until no request is in flight over HTTP/2.
 func (p *Proxy) quiet(ctx context.Context) error {
-	tick := time.NewTicker(poll)
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for p.inflight.Load() > 0 {
 		select {
@@ -71,12 +89,11 @@ func (p *Proxy) quiet(ctx context.Context) error {
 	return nil
 }
 
-// hush closes the connections that have said nothing and waits for their goroutines.
-func (p *Proxy) hush() {
+// each does something on every lane, some time later.
+func (p *Proxy) each(f func(*lane)) {
 	p.mu.Lock()
-	for conn := range p.silent {
-		_ = conn.Close()
+	defer p.mu.Unlock()
+	for _, l := range p.lanes {
+		l.loop.Post(func() { f(l) })
 	}
-	p.mu.Unlock()
-	p.sniffing.Wait()
 }

@@ -32,6 +32,7 @@ const patience = 20 * time.Second
 
 // verdict is an Engine that says always the same, and notes what it was asked.
 type verdict struct {
+	holds  atomic.Bool // decides some time later
 	answer atomic.Pointer[admission.Decision]
 	asked  atomic.Pointer[admission.Request]
 }
@@ -42,9 +43,19 @@ func allow() *verdict {
 	return v
 }
 
-func (v *verdict) Decide(r *admission.Request, _ limiter.Time) admission.Decision {
-	v.asked.Store(r)
-	return *v.answer.Load()
+func (v *verdict) DecideOrHold(r *admission.Request, _ limiter.Time, then func(admission.Decision)) (admission.Decision, *admission.Held) {
+	// The strings are valid during the call only.
+	v.asked.Store(&admission.Request{Method: strings.Clone(r.Method), Path: strings.Clone(r.Path), Host: strings.Clone(r.Host), Peer: r.Peer})
+	if !v.holds.Load() {
+		return *v.answer.Load(), nil
+	}
+	held := &admission.Held{}
+	time.AfterFunc(5*time.Millisecond, func() {
+		if held.Cancel() {
+			then(*v.answer.Load())
+		}
+	})
+	return admission.Decision{}, held
 }
 
 func (v *verdict) Observe(float64) {}
@@ -365,7 +376,7 @@ func TestDenialsDoNotReachTheApplication(t *testing.T) {
 func TestHostileHeadsAreRefused(t *testing.T) {
 	g := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for name, tc := range map[string]struct{ request, want string }{
-		"a head that is too long":  {"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 2*maxHead) + "\r\n\r\n", "HTTP/1.1 431"},
+		"a head that is too long":  {"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 2<<16) + "\r\n\r\n", "HTTP/1.1 431"},
 		"two lengths":              {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "HTTP/1.1 400"},
 		"a space before the colon": {"GET / HTTP/1.1\r\nHost : a\r\n\r\n", "HTTP/1.1 400"},
 		"nonsense":                 {"\x16\x03\x01\x02\x00\r\n\r\n", "HTTP/1.1 400"},
@@ -402,5 +413,49 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 		if got := body(t, response); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestAHeldRequestIsAnsweredOnceItIsDecided(t *testing.T) {
+	both(t, func(t *testing.T, h2 bool) {
+		g := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			_, _ = fmt.Fprintf(w, "%s %s", r.RequestURI, b)
+		}))
+		g.engine.holds.Store(true)
+		c := client(t, h2)
+		for i := range 3 {
+			path := fmt.Sprintf("/held/%d", i)
+			response, err := c.Post(g.url(path), "", strings.NewReader("body"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := body(t, response); got != path+" body" {
+				t.Errorf("got %q", got)
+			}
+		}
+		g.engine.answer.Store(&admission.Decision{RetryAfter: limiter.Never})
+		response, err := c.Post(g.url("/"), "", strings.NewReader("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = body(t, response); response.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("got %d", response.StatusCode)
+		}
+	})
+}
+
+func TestAHeldRequestWhoseClientGoesIsTakenBack(t *testing.T) {
+	g := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	g.engine.holds.Store(true)
+	for range 20 {
+		c := dial(t, g.address)
+		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n")
+		_ = c.(*net.TCPConn).SetLinger(0)
+		_ = c.Close()
+	}
+	g.engine.holds.Store(false)
+	if answer := raw(t, g.address, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 200") {
+		t.Errorf("got %q", answer)
 	}
 }

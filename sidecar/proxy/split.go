@@ -7,31 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
-	"time"
 )
-
-// prefaceStart begins HTTP/2's connection preface and no HTTP/1.1 request: no method is called PRI.
-const prefaceStart = "PRI"
-
-// sniff reads a connection's first bytes and tells whether it speaks HTTP/2. The returned connection yields them again.
-func sniff(conn *net.TCPConn, patience time.Duration) (net.Conn, bool, error) {
-	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return nil, false, err
-	}
-	first := make([]byte, len(prefaceStart))
-	n := 0
-	for n < len(first) && string(first[:n]) == prefaceStart[:n] {
-		m, err := conn.Read(first[n:])
-		n += m
-		if err != nil {
-			return nil, false, err
-		}
-	}
-	if err := conn.SetReadDeadline(time.Time{}); err != nil {
-		return nil, false, err
-	}
-	return &replayed{TCPConn: conn, first: first[:n]}, string(first[:n]) == prefaceStart, nil
-}
 
 // replayed is a connection that yields some bytes before its own. Reading is for one goroutine at a time.
 type replayed struct {

@@ -30,18 +30,9 @@ const (
 	expectPatience = time.Second
 )
 
-// newTransports returns the ways to the application: one for each protocol that a client may have spoken.
-func newTransports(port int) (h1, h2 *http.Transport) {
+func newTransport(port int) *http.Transport {
 	app := dialer{port: strconv.Itoa(port)}
-	h1 = newTransport(app)
-	h1.Protocols.SetHTTP1(true)
-	h2 = newTransport(app)
-	h2.Protocols.SetUnencryptedHTTP2(true)
-	return h1, h2
-}
-
-func newTransport(app dialer) *http.Transport {
-	return &http.Transport{
+	t := &http.Transport{
 		Protocols:              new(http.Protocols),
 		DialContext:            app.dial,
 		DisableCompression:     true, // the client's Accept-Encoding is the application's to see
@@ -51,6 +42,8 @@ func newTransport(app dialer) *http.Transport {
 		ExpectContinueTimeout:  expectPatience,
 		MaxResponseHeaderBytes: 1 << 20,
 	}
+	t.Protocols.SetUnencryptedHTTP2(true)
+	return t
 }
 
 // dialer reaches the application on loopback, whichever address family it listens on.

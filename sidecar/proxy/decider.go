@@ -1,0 +1,74 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/headgate/headgate/limiter"
+	"github.com/headgate/headgate/sidecar/admission"
+	"github.com/headgate/headgate/sidecar/proxy/http1"
+	"github.com/headgate/headgate/sidecar/respond"
+)
+
+// Engine decides requests, or has them wait for some milliseconds, as admission.Engine does. The request and its strings are
+// valid during the call only: they are the bytes of a buffer.
+type Engine interface {
+	DecideOrHold(r *admission.Request, now limiter.Time, then func(admission.Decision)) (admission.Decision, *admission.Held)
+}
+
+// Observer is told how long each decision took.
+type Observer interface {
+	Observe(seconds float64)
+}
+
+// decider asks the engine for one loop.
+type decider struct {
+	engine   Engine
+	clock    func() limiter.Time
+	observer Observer
+	request  admission.Request // scratch
+}
+
+// Decide implements http1.Gate.
+func (g *decider) Decide(h *http1.Head, peer netip.Addr, then func(admission.Decision)) (admission.Decision, *admission.Held) {
+	g.request = admission.Request{Method: h.Method, Path: h.Path, Host: h.Host, Header: h, Peer: peer}
+	return g.decide(then)
+}
+
+// decide decides the request in scratch.
+func (g *decider) decide(then func(admission.Decision)) (admission.Decision, *admission.Held) {
+	began := g.clock()
+	d, held := g.engine.DecideOrHold(&g.request, began, then)
+	g.observer.Observe(g.clock().Sub(began).Seconds())
+	return d, held
+}
+
+// Answer implements http1.Gate.
+func (g *decider) Answer(h *http1.Head, d *admission.Decision, v *http1.Verdict) {
+	if !d.Allowed {
+		v.Answer = answer(h.Method, h, d)
+	}
+}
+
+// answer is for a client whose request is not passed on.
+func answer(method string, header admission.Header, d *admission.Decision) respond.Answer {
+	asker := respond.Asker{Method: method}
+	if types := header.Values("Content-Type"); len(types) > 0 {
+		asker.ContentType = types[0]
+	}
+	if d.Unavailable {
+		return respond.Unavailable(asker)
+	}
+	return respond.Deny(asker, respond.Denial{Limits: d.Names(), RetryAfter: retryAfter(d)})
+}
+
+// retryAfter is 0 where waiting does not help or nobody knows.
+func retryAfter(d *admission.Decision) time.Duration {
+	if d.RetryAfter == limiter.Never {
+		return 0
+	}
+	return d.RetryAfter
+}
