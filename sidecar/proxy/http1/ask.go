@@ -69,7 +69,7 @@ func (c *Conn) keep(b []byte, fresh bool) {
 // when there is nothing more to do.
 func (c *Conn) askHead(b []byte) int {
 	if c.line == 0 && b[0] == '\r' && len(b) > 1 && b[1] == '\n' {
-		return c.emptyLine(b)
+		return c.emptyLine()
 	}
 	limits := &c.server.Limits
 	end, line, err := findHead(b, c.line)
@@ -103,7 +103,7 @@ func (c *Conn) askHead(b []byte) int {
 }
 
 // emptyLine swallows one empty line before a request: old clients end a body with one more than they count (RFC 9112, 2.2).
-func (c *Conn) emptyLine(b []byte) int {
+func (c *Conn) emptyLine() int {
 	if c.blank {
 		c.refuse(errSyntax)
 		return 0

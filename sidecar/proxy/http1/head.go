@@ -279,10 +279,8 @@ func (h *Head) resolve(target []byte) error {
 }
 
 func beforeQuery(target []byte) []byte {
-	if i := bytes.IndexByte(target, '?'); i >= 0 {
-		return target[:i]
-	}
-	return target
+	path, _, _ := bytes.Cut(target, []byte("?"))
+	return path
 }
 
 func lower(s string) string { return string(bytes.ToLower([]byte(s))) }

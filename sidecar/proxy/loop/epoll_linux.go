@@ -4,6 +4,7 @@
 package loop
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -172,7 +173,7 @@ func (p *epoll) dial(address netip.AddrPort, h Handler) (Socket, error) {
 		return nil, err
 	}
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-	if err := unix.Connect(fd, to); err != nil && err != unix.EINPROGRESS { //nolint:errorlint // an errno, compared for every dial
+	if err := unix.Connect(fd, to); err != nil && !errors.Is(err, unix.EINPROGRESS) {
 		_ = unix.Close(fd)
 		return nil, err
 	}
@@ -320,15 +321,15 @@ func (a *epollListener) Ready(Events) {
 			return
 		}
 		fd, from, err := unix.Accept4(a.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
-		switch err { //nolint:errorlint // an errno
-		case nil:
-		case unix.ECONNABORTED, unix.EINTR:
+		switch {
+		case err == nil:
+		case errors.Is(err, unix.ECONNABORTED), errors.Is(err, unix.EINTR):
 			continue
-		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
-			a.delist() // those that end will free some
-			a.resume.Start(&a.rest, a)
+		case errors.Is(err, unix.EAGAIN):
 			return
-		default:
+		default: // no file descriptors, or no memory: connections that end will free some
+			a.delist()
+			a.resume.Start(&a.rest, a)
 			return
 		}
 		s, err := a.poller.adopt(fd, nil)
