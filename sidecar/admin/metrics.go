@@ -19,6 +19,8 @@ const (
 
 	decisionAllowed = "allowed"
 	decisionDenied  = "denied"
+	// decisionWouldDeny counts what a limit in shadow mode let through.
+	decisionWouldDeny = "would_deny"
 )
 
 // metrics reads most figures from the engine when it is scraped, so that they cost the requests nothing.
@@ -30,7 +32,9 @@ type metrics struct {
 
 var (
 	requestsDesc = prometheus.NewDesc("headgate_requests_total",
-		"Requests that a limit matched, by what the limit said.", []string{labelPolicy, labelLimit, labelDecision}, nil)
+		"Requests that a limit counted, by what the limit said.", []string{labelPolicy, labelLimit, labelDecision}, nil)
+	costDesc = prometheus.NewDesc("headgate_request_cost_total",
+		"Tokens that these requests cost.", []string{labelPolicy, labelLimit, labelDecision}, nil)
 	shareDesc = prometheus.NewDesc("headgate_share_tokens_per_second",
 		"Rate of this pod's share of a limit.", []string{labelPolicy, labelLimit}, nil)
 	balanceDesc = prometheus.NewDesc("headgate_balance_tokens",
@@ -39,6 +43,8 @@ var (
 		"Keys that a limit remembers in this pod.", []string{labelPolicy, labelLimit}, nil)
 	sharedDesc = prometheus.NewDesc("headgate_shared_key_decisions_total",
 		"Decisions on keys that found no memory of their own and were counted together, on the strict side.", []string{labelPolicy, labelLimit}, nil)
+	inFlightDesc = prometheus.NewDesc("headgate_in_flight_requests",
+		"Requests under way that a limit of concurrency counts in this pod.", []string{labelPolicy, labelLimit}, nil)
 	connectedDesc = prometheus.NewDesc("headgate_quota_connected",
 		"1 while the stream to the leading operator is alive.", nil, nil)
 	generationDesc = prometheus.NewDesc("headgate_snapshot_generation",
@@ -67,7 +73,7 @@ func (m *metrics) handler() http.Handler {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{requestsDesc, shareDesc, balanceDesc, keysDesc, sharedDesc, connectedDesc, generationDesc} {
+	for _, d := range []*prometheus.Desc{requestsDesc, costDesc, shareDesc, balanceDesc, keysDesc, sharedDesc, inFlightDesc, connectedDesc, generationDesc} {
 		ch <- d
 	}
 }
@@ -89,15 +95,24 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		policy := p.Namespace + "/" + p.Name
 		gauge(generationDesc, float64(p.Generation), policy)
 		for _, l := range p.Limits {
-			counter(requestsDesc, l.Allowed, policy, l.Name, decisionAllowed)
-			counter(requestsDesc, l.Denied, policy, l.Name, decisionDenied)
-			gauge(shareDesc, l.RatePerSecond, policy, l.Name)
+			limit, denied := l.Label(), decisionDenied
+			if l.Shadow {
+				denied = decisionWouldDeny
+			}
+			counter(requestsDesc, l.Allowed, policy, limit, decisionAllowed)
+			counter(requestsDesc, l.Denied, policy, limit, denied)
+			counter(costDesc, l.AllowedCost, policy, limit, decisionAllowed)
+			counter(costDesc, l.DeniedCost, policy, limit, denied)
+			gauge(shareDesc, l.RatePerSecond, policy, limit)
 			if l.Balance != nil {
-				gauge(balanceDesc, *l.Balance, policy, l.Name)
+				gauge(balanceDesc, *l.Balance, policy, limit)
+			}
+			if l.InFlight != nil {
+				gauge(inFlightDesc, float64(*l.InFlight), policy, limit)
 			}
 			if l.Keys != nil {
-				gauge(keysDesc, float64(*l.Keys), policy, l.Name)
-				counter(sharedDesc, l.SharedKeys, policy, l.Name)
+				gauge(keysDesc, float64(*l.Keys), policy, limit)
+				counter(sharedDesc, l.SharedKeys, policy, limit)
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -67,7 +66,7 @@ var ErrStopped = errors.New("the engine has stopped")
 // When Apply has returned, no decision is made by older numbers in any goroutine, and none that was made by them is still
 // to come: Decide looks at the table again after it has taken tokens.
 func (e *Engine) Apply(s *quotav1.Snapshot, shares []*quotav1.Share, now limiter.Time) error {
-	next, err := compile(s)
+	next, err := compile(s, e.seed)
 	if err != nil {
 		return err
 	}
@@ -104,7 +103,7 @@ func (e *Engine) Apply(s *quotav1.Snapshot, shares []*quotav1.Share, now limiter
 
 // open gives a limit its account: the one it had, or a new one.
 func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) {
-	if old != nil && slices.Equal(old.key, l.key) && (old.units > 0 || fill == 0) {
+	if old != nil && old.sameAccounts(l) && (old.units > 0 || fill == 0) {
 		l.account = old.account
 		return nil
 	}
@@ -115,6 +114,10 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 	l.account = &account{allowed: new(counter), denied: new(counter)}
 	if old != nil {
 		l.account.allowed, l.account.denied = old.account.allowed, old.account.denied
+	}
+	if l.concurrency {
+		l.account.flight = newFlight(l.shareBurst.Whole())
+		return nil
 	}
 	if len(l.key) == 0 {
 		l.account.bucket, err = limiter.NewTokenBucketAt(now, l.shareRate, l.shareBurst, level)

@@ -6,9 +6,12 @@ package admission
 import (
 	"fmt"
 	"math"
-	"sync/atomic"
+	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/api/expression"
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/limiter"
 )
@@ -22,11 +25,22 @@ type Limit struct {
 	generation int64
 
 	matches []matcher
+	when    *expression.Program // nil where nothing else must hold
+	exempt  *exemption          // of the policy; nil where nothing is exempt
 	key     []keyPart
-	rate    limiter.Rate // of the whole limit
-	burst   limiter.Tokens
-	units   uint64 // the pod's part, in quotav1.Whole
-	scope   quotav1.Scope
+	missing quotav1.MissingKey
+	cost    cost
+	shadow  bool
+	// concurrency counts requests under way instead of tokens.
+	concurrency bool
+	variants    variants
+	variant     *quotav1.Variant // nil for a base
+	rate        limiter.Rate     // of the whole limit
+	burst       limiter.Tokens
+	declared    uint64 // requests per period, as the policy says
+	period      time.Duration
+	units       uint64 // the pod's part, in quotav1.Whole
+	scope       quotav1.Scope
 
 	// The pod's part of the numbers: exact, or rounded down.
 	shareRate  limiter.Rate
@@ -50,53 +64,34 @@ func (l *Limit) give(units uint64) {
 	l.shareBurst = l.burst.Part(units, quotav1.Whole)
 }
 
-// applies reports whether one of the limit's matches holds.
-func (l *Limit) applies(r *Request, p *paths) bool {
+// applies reports whether the limit counts a request: one of its matches holds, its expression does, and the policy does not
+// exempt the request. An expression that cannot be evaluated does not hold.
+func (l *Limit) applies(r *reading) bool {
+	if !l.matched(r) || l.exempt.holds(r) {
+		return false
+	}
+	if l.when == nil {
+		return true
+	}
+	holds, err := l.when.Holds(r.facts())
+	return err == nil && holds
+}
+
+func (l *Limit) matched(r *reading) bool {
+	r.variables = r.variables[:0]
 	if len(l.matches) == 0 {
 		return true
 	}
 	for i := range l.matches {
-		if l.matches[i].holds(r, p) {
+		if l.matches[i].holds(r) {
 			return true
 		}
 	}
 	return false
 }
 
-// account is where a limit's tokens are in this process. It outlives snapshots for as long as they hold the limit.
-type account struct {
-	bucket *limiter.TokenBucket // nil when the limit has a key
-	keyed  *limiter.Keyed       // nil when it has none
-
-	allowed, denied *counter // shared with the accounts of the same limit before and after
-}
-
-// counter is alone in its cache line: the two of a hot limit are written by every core.
-type counter struct {
-	atomic.Uint64
-	_ [56]byte
-}
-
-func (a *account) take(now limiter.Time, hash uint64) limiter.Decision {
-	if a.keyed != nil {
-		return a.keyed.TakeHashAt(now, hash, cost)
-	}
-	return a.bucket.TakeAt(now, cost)
-}
-
-func (a *account) charge(hash uint64) limiter.Charge {
-	if a.keyed != nil {
-		return a.keyed.Charge(hash, cost)
-	}
-	return a.bucket.Charge(cost)
-}
-
-func (a *account) reconfigure(now limiter.Time, rate limiter.Rate, burst limiter.Tokens) error {
-	if a.keyed != nil {
-		return a.keyed.ReconfigureAt(now, rate, burst, limiter.AsEarned)
-	}
-	return a.bucket.ReconfigureAt(now, rate, burst, limiter.AsEarned)
-}
+// mostEver is the most that the whole limit can ever admit at once, in tokens.
+func (l *Limit) mostEver() uint64 { return l.burst.Whole() }
 
 // compileLimit returns a limit without share and account.
 func compileLimit(p *quotav1.Policy, in *quotav1.Limit) (*Limit, error) {
@@ -107,6 +102,9 @@ func compileLimit(p *quotav1.Policy, in *quotav1.Limit) (*Limit, error) {
 		name:       in.GetName(),
 		generation: p.GetGeneration(),
 		scope:      in.GetScope(),
+		missing:    in.GetMissingKey(),
+		shadow:     in.GetShadow(),
+		variant:    in.GetVariant(),
 		names:      []string{p.GetName() + "/" + in.GetName()},
 	}
 	l.alone = []*Limit{l}
@@ -122,21 +120,54 @@ func compileLimit(p *quotav1.Policy, in *quotav1.Limit) (*Limit, error) {
 	if err := l.numbers(in); err != nil {
 		return nil, err
 	}
+	if err := l.compileParts(in); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// compileParts compiles what says which requests count, by which key and at which cost.
+func (l *Limit) compileParts(in *quotav1.Limit) (err error) {
+	if _, known := quotav1.MissingKey_name[int32(l.missing)]; !known {
+		return fmt.Errorf("unknown answer %v to a missing key", l.missing)
+	}
+	switch in.GetAlgorithm() {
+	case quotav1.Algorithm_ALGORITHM_UNSPECIFIED:
+	case quotav1.Algorithm_CONCURRENCY:
+		l.concurrency = true
+	default:
+		return fmt.Errorf("unknown algorithm %v", in.GetAlgorithm())
+	}
+	if in.GetWhen() != "" {
+		if l.when, err = expression.Compile(in.GetWhen(), expression.Condition); err != nil {
+			return fmt.Errorf("when: %w", err)
+		}
+	}
+	if l.cost, err = compileCost(in.GetCost(), in.GetBurst()); err != nil {
+		return err
+	}
+	if in.GetTierBy() != nil {
+		tier, err := compileKey(in.GetTierBy())
+		if err != nil {
+			return fmt.Errorf("tiers: %w", err)
+		}
+		l.variants.tier = &tier
+	}
 	for _, m := range in.GetMatches() {
 		compiled, err := compileMatch(m)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		l.matches = append(l.matches, compiled)
 	}
 	for _, k := range in.GetKey() {
 		part, err := compileKey(k)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		l.key = append(l.key, part)
 	}
-	return l, nil
+	return nil
 }
 
 func (l *Limit) numbers(in *quotav1.Limit) error {
@@ -151,6 +182,14 @@ func (l *Limit) numbers(in *quotav1.Limit) error {
 	if in.GetBurst() == 0 || in.GetBurst() > uint64(limiter.MaxBurst/limiter.Token) {
 		return fmt.Errorf("burst of %d", in.GetBurst())
 	}
+	l.declared, l.period = in.GetRate().GetRequests(), time.Duration(period)
 	l.rate, l.burst = rate, limiter.Tokens(in.GetBurst())*limiter.Token
 	return nil
+}
+
+// sameAccounts reports whether a limit goes on with the accounts of another: the same buckets, by the same keys.
+func (l *Limit) sameAccounts(next *Limit) bool {
+	return l.concurrency == next.concurrency && slices.EqualFunc(l.key, next.key, func(a, b keyPart) bool {
+		return proto.Equal(a.source, b.source)
+	})
 }

@@ -26,7 +26,34 @@ func headers(kv ...string) *quotav1.Match {
 	return m
 }
 
+func template(path string) *quotav1.Match {
+	return &quotav1.Match{Path: &quotav1.PathMatch{Type: quotav1.PathMatch_TEMPLATE, Value: path}}
+}
+
+func pattern(path string) *quotav1.Match {
+	return &quotav1.Match{Path: &quotav1.PathMatch{Type: quotav1.PathMatch_REGULAR_EXPRESSION, Value: path}}
+}
+
+func header(kind quotav1.HeaderMatch_Type, name, value string) *quotav1.Match {
+	return &quotav1.Match{Headers: []*quotav1.HeaderMatch{{Type: kind, Name: name, Value: value}}}
+}
+
+func query(kind quotav1.HeaderMatch_Type, name, value string) *quotav1.Match {
+	return &quotav1.Match{Query: []*quotav1.QueryMatch{{Type: kind, Name: name, Value: value}}}
+}
+
 func TestMatches(t *testing.T) {
+	const (
+		isExact = quotav1.HeaderMatch_EXACT
+		regex   = quotav1.HeaderMatch_REGULAR_EXPRESSION
+		present = quotav1.HeaderMatch_PRESENT
+	)
+	asked := func(q string) func(*Request) { return func(r *Request) { r.Query = q } }
+	of := func(host string) func(*Request) { return func(r *Request) { r.Host = host } }
+	typed := func(value string) func(*Request) {
+		return func(r *Request) { r.Header.(http.Header).Set("Content-Type", value) }
+	}
+	hosts := func(names ...string) *quotav1.Match { return &quotav1.Match{Hosts: names} }
 	for name, tc := range map[string]struct {
 		match *quotav1.Match
 		path  string
@@ -72,7 +99,46 @@ func TestMatches(t *testing.T) {
 			match: headers("x-tier", "gold"), path: "/", want: true,
 			set: func(r *Request) { r.Header.(http.Header).Add("X-Tier", "gold") },
 		},
-		"Host is a header too": {match: headers("host", "SHOP.example"), path: "/", want: true},
+		"Host is a header too":                              {match: headers("host", "SHOP.example"), path: "/", want: true},
+		"a template holds for one segment":                  {match: template("/users/{user}/orders"), path: "/users/7/orders", want: true},
+		"a template does not hold for two":                  {match: template("/users/{user}/orders"), path: "/users/7/8/orders"},
+		"a template does not hold for none":                 {match: template("/users/{user}"), path: "/users/"},
+		"a template does not hold below":                    {match: template("/users/{user}"), path: "/users/7/x"},
+		"a template's rest holds for all that follows":      {match: template("/files/{path...}"), path: "/files/a/b/c", want: true},
+		"a template's rest is not empty":                    {match: template("/files/{path...}"), path: "/files/"},
+		"a template cannot be stepped around by encoding":   {match: template("/users/{user}"), path: "/%75sers//7", want: true},
+		"a template cannot be stepped around by parameters": {match: template("/users/{user}"), path: "/users;x/7", want: true},
+		"a template of variables alone holds":               {match: template("/{a}/{b}"), path: "/x/y", want: true},
+
+		"an expression holds for the whole path":        {match: pattern("/v[12]/.*"), path: "/v2/x", want: true},
+		"an expression does not hold for a part":        {match: pattern("/v[12]"), path: "/v2/x"},
+		"an expression of two ways is anchored in both": {match: pattern("/a|/b"), path: "/bc"},
+		"an expression cannot be stepped around":        {match: pattern("/v1/.*"), path: "/x/../v1/y", want: true},
+
+		"a header's expression holds for the whole value": {match: header(regex, "x-tier", "fr.e"), path: "/", want: true},
+		"a header's expression is not a search":           {match: header(regex, "x-tier", "r"), path: "/"},
+		"a header that is present":                        {match: header(present, "x-tier", ""), path: "/", want: true},
+		"a header that is not":                            {match: header(present, "x-none", ""), path: "/"},
+
+		"a query parameter holds":                    {match: query(isExact, "plan", "free"), path: "/", set: asked("a=1&plan=free"), want: true},
+		"a query parameter is decoded":               {match: query(isExact, "plan", "free & easy"), path: "/", set: asked("pl%61n=free+%26%20easy"), want: true},
+		"a repeated query parameter holds by one":    {match: query(isExact, "plan", "free"), path: "/", set: asked("plan=gold&plan=free"), want: true},
+		"a query parameter of another value":         {match: query(isExact, "plan", "free"), path: "/", set: asked("plan=gold")},
+		"a query parameter without a value":          {match: query(present, "plan", ""), path: "/", set: asked("plan"), want: true},
+		"a query parameter that is not there":        {match: query(present, "plan", ""), path: "/", set: asked("x=plan")},
+		"a query parameter's expression":             {match: query(regex, "page", "[0-9]+"), path: "/", set: asked("page=12"), want: true},
+		"a query that is encoded wrongly stays sent": {match: query(isExact, "plan", "%zz"), path: "/", set: asked("plan=%zz"), want: true},
+
+		"a host holds without its port and in any case": {match: hosts("shop.example"), path: "/", set: of("Shop.Example:8080"), want: true},
+		"a host holds with a dot at its end":            {match: hosts("shop.example"), path: "/", set: of("shop.example."), want: true},
+		"another host does not":                         {match: hosts("shop.example"), path: "/", set: of("notshop.example")},
+		"a wildcard holds below":                        {match: hosts("*.shop.example"), path: "/", set: of("a.b.shop.example"), want: true},
+		"a wildcard does not hold for the name itself":  {match: hosts("*.shop.example"), path: "/", set: of("shop.example")},
+		"a wildcard ends at a label":                    {match: hosts("*.shop.example"), path: "/", set: of("evilshop.example")},
+		"an IPv6 host has its brackets":                 {match: hosts("[::1]"), path: "/", set: of("[::1]:80"), want: true},
+
+		"a call of gRPC":              {match: &quotav1.Match{Grpc: true, Path: prefix("/shop.Cart").Path}, path: "/shop.Cart/Add", set: typed("application/grpc+proto"), want: true},
+		"what only looks like a call": {match: &quotav1.Match{Grpc: true, Path: prefix("/shop.Cart").Path}, path: "/shop.Cart/Add", set: typed("application/grpc-web")},
 		"fields are joined by and": {
 			match: &quotav1.Match{Path: prefix("/v1").Path, Methods: []string{"POST"}}, path: "/v1",
 		},
@@ -86,8 +152,8 @@ func TestMatches(t *testing.T) {
 			if tc.set != nil {
 				tc.set(r)
 			}
-			p := readPath(r.Path)
-			if got := m.holds(r, &p); got != tc.want {
+			reading := read(r)
+			if got := m.holds(&reading); got != tc.want {
 				t.Errorf("holds = %v, want %v", got, tc.want)
 			}
 		})
@@ -96,12 +162,21 @@ func TestMatches(t *testing.T) {
 
 func TestMatchesThatCannotBeCompiledAreRefused(t *testing.T) {
 	for name, m := range map[string]*quotav1.Match{
-		"a path without a slash":         exact("v1"),
-		"an empty path":                  prefix(""),
-		"a path of unknown type":         {Path: &quotav1.PathMatch{Value: "/", Type: 99}},
-		"an empty method":                {Methods: []string{""}},
-		"a header without a name":        headers("", "x"),
-		"a header match of unknown type": {Headers: []*quotav1.HeaderMatch{{Name: "x", Type: 99}}},
+		"a path without a slash":                    exact("v1"),
+		"an empty path":                             prefix(""),
+		"a path of unknown type":                    {Path: &quotav1.PathMatch{Value: "/", Type: 99}},
+		"an empty method":                           {Methods: []string{""}},
+		"a header without a name":                   headers("", "x"),
+		"a path expression that does not compile":   pattern("/(a"),
+		"a template with a brace in a segment":      template("/users/u{user}"),
+		"a template with a variable twice":          template("/{a}/{a}"),
+		"a template with a rest in the middle":      template("/{a...}/b"),
+		"a template with a bad name":                template("/{1a}"),
+		"a header expression that does not compile": header(quotav1.HeaderMatch_REGULAR_EXPRESSION, "x", "("),
+		"a query match without a name":              query(quotav1.HeaderMatch_EXACT, "", "x"),
+		"a host that is a star":                     {Hosts: []string{"*"}},
+		"a host that is a star within":              {Hosts: []string{"*shop"}},
+		"a header match of unknown type":            {Headers: []*quotav1.HeaderMatch{{Name: "x", Type: 99}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := compileMatch(m); err == nil {

@@ -29,9 +29,13 @@ type PolicyState struct {
 
 // LimitState is one limit and the pod's part of it.
 type LimitState struct {
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	Scope string `json:"scope"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Variant names the override or tier whose numbers these are; empty for the limit's own.
+	Variant string `json:"variant,omitempty"`
+	Scope   string `json:"scope"`
+	// Shadow tells that the limit denies nothing.
+	Shadow bool `json:"shadow,omitempty"`
 	// Requests per Period and Burst are the whole limit's.
 	Requests uint64 `json:"requests"`
 	Period   string `json:"period"`
@@ -41,15 +45,19 @@ type LimitState struct {
 	ShareFraction float64 `json:"shareFraction"`
 	RatePerSecond float64 `json:"ratePerSecond"` // of the share
 	ShareBurst    float64 `json:"shareBurst"`
+	// InFlight is how many requests are under way, of a limit of concurrency.
+	InFlight *uint64 `json:"inFlight,omitempty"`
 	// Balance is what is left, of a limit without a key.
 	Balance *float64 `json:"balance,omitempty"`
 	// Keys is about how many keys are not full, of a limit with a key.
 	Keys *int `json:"keys,omitempty"`
 	// SharedKeys counts decisions on keys that found no memory of their own and shared a bucket, on the strict side.
 	SharedKeys uint64 `json:"sharedKeys,omitempty"`
-	// Allowed and Denied count tokens since the process started.
-	Allowed uint64 `json:"allowed"`
-	Denied  uint64 `json:"denied"`
+	// Allowed and Denied count requests since the process started, AllowedCost and DeniedCost what they cost.
+	Allowed     uint64 `json:"allowed"`
+	Denied      uint64 `json:"denied"`
+	AllowedCost uint64 `json:"allowedCost"`
+	DeniedCost  uint64 `json:"deniedCost"`
 }
 
 // Reasons for not being ready.
@@ -103,7 +111,7 @@ func (e *Engine) Usage() []*quotav1.LimitUsage {
 	}
 	var out []*quotav1.LimitUsage
 	for _, l := range t.limits {
-		out = append(out, &quotav1.LimitUsage{LimitId: l.id, Admitted: l.account.allowed.Load(), Denied: l.account.denied.Load()})
+		out = append(out, &quotav1.LimitUsage{LimitId: l.id, Admitted: l.account.allowed.cost.Load(), Denied: l.account.denied.cost.Load()})
 	}
 	return out
 }
@@ -130,6 +138,8 @@ func (l *Limit) state(in *quotav1.Limit, now limiter.Time) LimitState {
 	s := LimitState{
 		ID:            l.id,
 		Name:          l.name,
+		Variant:       in.GetVariant().GetName(),
+		Shadow:        l.shadow,
 		Scope:         l.scope.String(),
 		Requests:      in.GetRate().GetRequests(),
 		Period:        time.Duration(in.GetRate().GetPeriodNanoseconds()).String(),
@@ -138,8 +148,18 @@ func (l *Limit) state(in *quotav1.Limit, now limiter.Time) LimitState {
 		ShareFraction: float64(l.units) / float64(quotav1.Whole),
 		RatePerSecond: l.shareRate.PerSecond(),
 		ShareBurst:    number(l.shareBurst),
-		Allowed:       l.account.allowed.Load(),
-		Denied:        l.account.denied.Load(),
+		Allowed:       l.account.allowed.requests(),
+		Denied:        l.account.denied.requests(),
+		AllowedCost:   l.account.allowed.cost.Load(),
+		DeniedCost:    l.account.denied.cost.Load(),
+	}
+	if l.account.flight != nil {
+		total, keys := l.account.flight.total(), l.account.flight.keys()
+		s.InFlight = &total
+		if len(l.key) > 0 {
+			s.Keys = &keys
+		}
+		return s
 	}
 	if l.account.keyed != nil {
 		keys := l.account.keyed.LenAt(now)
@@ -150,6 +170,14 @@ func (l *Limit) state(in *quotav1.Limit, now limiter.Time) LimitState {
 		s.Balance = &balance
 	}
 	return s
+}
+
+// Label names the limit in metrics: its name, or name/variant.
+func (s *LimitState) Label() string {
+	if s.Variant == "" {
+		return s.Name
+	}
+	return s.Name + "/" + s.Variant
 }
 
 func number(t limiter.Tokens) float64 { return float64(t) / float64(limiter.Token) }

@@ -6,6 +6,7 @@ package admission
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 )
@@ -14,8 +15,10 @@ import (
 type table struct {
 	version  string
 	snapshot *quotav1.Snapshot
-	limits   []*Limit
+	limits   []*Limit // variants among them
 	byID     map[string]*Limit
+	bases    []*Limit // those that are matched, in the order of the snapshot
+	index    *index   // of bases
 }
 
 // Bounds of what a snapshot may hold, far above what the API accepts: a decision walks all limits.
@@ -30,7 +33,7 @@ var (
 )
 
 // compile turns a snapshot into a table whose limits have no share and no account yet.
-func compile(s *quotav1.Snapshot) (*table, error) {
+func compile(s *quotav1.Snapshot, seed maphash.Seed) (*table, error) {
 	if s.GetVersion() == "" {
 		return nil, fmt.Errorf("%w: no version", errSnapshot)
 	}
@@ -42,27 +45,57 @@ func compile(s *quotav1.Snapshot) (*table, error) {
 			return nil, fmt.Errorf("%w: policy %s/%s twice", errSnapshot, name[0], name[1])
 		}
 		policies[name] = true
-		names := map[string]bool{}
-		for _, in := range p.GetLimits() {
-			l, err := compileLimit(p, in)
-			switch {
-			case err != nil:
-			case names[l.name]:
-				err = errors.New("name used twice")
-			case t.byID[l.id] != nil:
-				err = fmt.Errorf("id %q used twice", l.id)
-			case len(l.matches) > maxMatches || len(t.limits) == maxLimits:
-				err = errors.New("too many limits or matches")
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%w: policy %s/%s, limit %q: %w", errSnapshot, p.GetNamespace(), p.GetName(), in.GetName(), err)
-			}
-			names[l.name] = true
-			t.byID[l.id] = l
-			t.limits = append(t.limits, l)
+		if err := t.addPolicy(p, seed); err != nil {
+			return nil, fmt.Errorf("%w: policy %s/%s, %w", errSnapshot, p.GetNamespace(), p.GetName(), err)
 		}
 	}
+	t.index = buildIndex(t.bases)
 	return t, nil
+}
+
+func (t *table) addPolicy(p *quotav1.Policy, seed maphash.Seed) error {
+	exempt, err := compileExempt(p.GetExempt())
+	if err != nil {
+		return err
+	}
+	names := map[[2]string]bool{}
+	for _, in := range p.GetLimits() {
+		l, err := compileLimit(p, in)
+		name := [2]string{in.GetName(), in.GetVariant().GetName()}
+		switch {
+		case err != nil:
+		case names[name]:
+			err = errors.New("name used twice")
+		case t.byID[l.id] != nil:
+			err = fmt.Errorf("id %q used twice", l.id)
+		case len(l.matches) > maxMatches || len(t.limits) == maxLimits:
+			err = errors.New("too many limits or matches")
+		default:
+			l.exempt = exempt
+			err = t.addLimit(l, seed)
+		}
+		if err != nil {
+			return fmt.Errorf("limit %q: %w", in.GetName(), err)
+		}
+		names[name] = true
+		t.byID[l.id] = l
+		t.limits = append(t.limits, l)
+	}
+	return nil
+}
+
+// addLimit makes a limit one that is matched, or a variant of one that stands before it.
+func (t *table) addLimit(l *Limit, seed maphash.Seed) error {
+	if l.variant == nil {
+		t.bases = append(t.bases, l)
+		return nil
+	}
+	base := t.byID[l.variant.GetBaseId()]
+	if base == nil || base.variant != nil || base.name != l.name {
+		return fmt.Errorf("a variant of %q, which is no limit before it", l.variant.GetBaseId())
+	}
+	l.key, l.missing = base.key, base.missing
+	return base.variants.add(base, l, l.variant, seed)
 }
 
 // deal gives the limits their shares. It returns what each share starts with, in units, where it starts with something.

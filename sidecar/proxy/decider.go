@@ -5,7 +5,6 @@ package proxy
 
 import (
 	"net/netip"
-	"time"
 
 	"github.com/headgate/headgate/limiter"
 	"github.com/headgate/headgate/sidecar/admission"
@@ -34,7 +33,7 @@ type decider struct {
 
 // Decide implements http1.Gate.
 func (g *decider) Decide(h *http1.Head, peer netip.Addr, then func(admission.Decision)) (admission.Decision, *admission.Held) {
-	g.request = admission.Request{Method: h.Method, Path: h.Path, Host: h.Host, Header: h, Peer: peer}
+	g.request = admission.Request{Method: h.Method, Path: h.Path, Query: h.Query, Host: h.Host, Header: h, Peer: peer}
 	return g.decide(then)
 }
 
@@ -49,26 +48,23 @@ func (g *decider) decide(then func(admission.Decision)) (admission.Decision, *ad
 // Answer implements http1.Gate.
 func (g *decider) Answer(h *http1.Head, d *admission.Decision, v *http1.Verdict) {
 	if !d.Allowed {
-		v.Answer = answer(h.Method, h, d)
+		asker := respond.Asker{Method: h.Method}
+		if types := h.Values("Content-Type"); len(types) > 0 {
+			asker.ContentType = types[0]
+		}
+		v.Answer = respond.To(asker, d)
+		return
+	}
+	v.Fields = respond.Standing(d)
+	if d.Ticket != nil {
+		v.Ticket = ticket{d.Ticket, g.clock}
 	}
 }
 
-// answer is for a client whose request is not passed on.
-func answer(method string, header admission.Header, d *admission.Decision) respond.Answer {
-	asker := respond.Asker{Method: method}
-	if types := header.Values("Content-Type"); len(types) > 0 {
-		asker.ContentType = types[0]
-	}
-	if d.Unavailable {
-		return respond.Unavailable(asker)
-	}
-	return respond.Deny(asker, respond.Denial{Limits: d.Names(), RetryAfter: retryAfter(d)})
+// ticket is an admission.Ticket that knows the time.
+type ticket struct {
+	*admission.Ticket
+	clock func() limiter.Time
 }
 
-// retryAfter is 0 where waiting does not help or nobody knows.
-func retryAfter(d *admission.Decision) time.Duration {
-	if d.RetryAfter == limiter.Never {
-		return 0
-	}
-	return d.RetryAfter
-}
+func (t ticket) Answered(h admission.Header) { t.Ticket.Answered(h, t.clock()) }

@@ -12,10 +12,12 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+
+	"github.com/headgate/headgate/limiter"
 )
 
 // newForward returns the handler that passes requests to the application on a loopback port.
-func newForward(h2 http.RoundTripper, port string, draining func() bool) http.Handler {
+func newForward(h2 http.RoundTripper, port string, clock func() limiter.Time, draining func() bool) http.Handler {
 	over2 := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, port) },
 		Transport:     h2,
@@ -27,6 +29,7 @@ func newForward(h2 http.RoundTripper, port string, draining func() bool) http.Ha
 			if draining() {
 				r.Header.Set("Connection", "close") // HTTP/2: GOAWAY
 			}
+			answered(r, clock)
 			return nil
 		},
 	}

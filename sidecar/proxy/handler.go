@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/limiter"
 	"github.com/headgate/headgate/sidecar/admission"
+	"github.com/headgate/headgate/sidecar/respond"
 )
 
 // handler is the way of a request over HTTP/2: decide, then forward or deny.
@@ -25,6 +26,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := decider{engine: h.engine, clock: h.clock, observer: h.observer, request: admission.Request{
 		Method: r.Method,
 		Path:   sentPath(r),
+		Query:  r.URL.RawQuery,
 		Host:   r.Host,
 		Header: r.Header,
 		Peer:   peer(r.RemoteAddr),
@@ -39,14 +41,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if decision.Allowed {
-		h.forward.ServeHTTP(w, r)
+		defer decision.Ticket.End()
+		h.forward.ServeHTTP(w, withAdmitted(r, &decision))
 		return
 	}
 	if h.draining() {
 		w.Header().Set("Connection", "close")
 	}
-	a := answer(r.Method, r.Header, &decision)
-	a.Write(w)
+	answer := respond.To(respond.AskerOf(r), &decision)
+	answer.Write(w)
 }
 
 // sentPath is the path as the client wrote it.

@@ -63,7 +63,7 @@ func New(listener net.Listener, o Options) *Proxy {
 		engine:   o.Engine,
 		clock:    o.Clock,
 		observer: o.Observer,
-		forward:  newForward(p.h2app, strconv.Itoa(o.AppPort), p.draining.Load),
+		forward:  newForward(p.h2app, strconv.Itoa(o.AppPort), o.Clock, p.draining.Load),
 		draining: p.draining.Load,
 	})
 	p.h2 = p.newServer()

@@ -18,35 +18,44 @@ import (
 )
 
 // denyGRPC answers trailers-only: one block of headers that ends the stream, with HTTP status 200.
-func denyGRPC(d Denial) Answer {
+func denyGRPC(d denial) Answer {
 	a := Answer{Status: http.StatusOK, TrailersOnly: true, Fields: []Field{
 		{"Content-Type", "application/grpc"},
 		{"Grpc-Status", strconv.Itoa(int(codes.ResourceExhausted))},
-		{"Grpc-Message", percentEncode(detail(d))},
-		// gRFC A6: a client with a retry policy waits this long.
-		{"Grpc-Retry-Pushback-Ms", strconv.FormatInt(milliseconds(d.retryDelay()), 10)},
+		{"Grpc-Message", percentEncode(d.detail())},
+		// gRFC A6: a client with a retry policy waits this long, or does not retry what will never be granted.
+		{"Grpc-Retry-Pushback-Ms", d.pushback()},
 		{rateLimitedHeader, "true"},
 	}}
-	if details := grpcDetails(d); details != "" {
+	if details := d.grpcDetails(); details != "" {
 		a.Fields = append(a.Fields, Field{"Grpc-Status-Details-Bin", details})
 	}
+	a.Fields = append(a.Fields, d.fields...)
 	a.Fields = append(a.Fields, Field{"Content-Length", "0"})
 	return a
 }
 
-func grpcDetails(d Denial) string {
+func (d *denial) pushback() string {
+	if d.hopeless() {
+		return "-1"
+	}
+	return strconv.FormatInt(milliseconds(d.retryDelay()), 10)
+}
+
+func (d *denial) grpcDetails() string {
 	failure := &errdetails.QuotaFailure{}
-	for _, limit := range d.Limits {
+	for _, limit := range d.limits {
 		failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{
 			Subject:     limit,
 			Description: "rate limit exceeded",
 		})
 	}
-	status := &rpcstatus.Status{Code: int32(codes.ResourceExhausted), Message: detail(d)}
-	for _, message := range []proto.Message{
-		&errdetails.RetryInfo{RetryDelay: durationpb.New(d.retryDelay())},
-		failure,
-	} {
+	details := []proto.Message{failure}
+	if !d.hopeless() {
+		details = []proto.Message{&errdetails.RetryInfo{RetryDelay: durationpb.New(d.retryDelay())}, failure}
+	}
+	status := &rpcstatus.Status{Code: int32(codes.ResourceExhausted), Message: d.detail()}
+	for _, message := range details {
 		packed, err := anypb.New(message)
 		if err != nil {
 			return ""

@@ -2,30 +2,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package respond decides the answer to a request that a limit denied, in the form that the client understands: HTTP with
-// a problem document, or gRPC with a status.
+// a problem document or the policy's own body, or gRPC with a status; and what an admitted request's answer tells of limits.
 //
-// Only a limit's denial is answered here. A failure of the sidecar or of the application is never a 429.
+// Only a limit's denial is answered as one. A failure of the sidecar or of the application is never a 429.
 package respond
 
 import (
 	"strings"
 	"time"
+
+	quotav1 "github.com/headgate/headgate/api/quota/v1"
+	"github.com/headgate/headgate/limiter"
+	"github.com/headgate/headgate/sidecar/admission"
 )
 
-// Denial says which limits denied a request, and when asking again makes sense.
-type Denial struct {
-	// Limits are the names of the limits that denied, as policy/limit.
-	Limits []string
-	// RetryAfter is how long until all of them would grant; 0 or less when that cannot be known.
-	RetryAfter time.Duration
+// To is the answer to a request that was not allowed.
+func To(asker Asker, d *admission.Decision) Answer {
+	if d.Unavailable {
+		return Unavailable(asker)
+	}
+	n := denial{
+		limits:  d.Names(),
+		refusal: d.Refusal,
+		wait:    d.RetryAfter,
+		fields:  Standing(d),
+		style:   d.Response,
+	}
+	if isGRPC(asker.ContentType) {
+		return denyGRPC(n)
+	}
+	return denyHTTP(asker, n)
 }
 
-// Deny is the answer to a request that limits denied.
-func Deny(to Asker, d Denial) Answer {
-	if isGRPC(to.ContentType) {
-		return denyGRPC(d)
-	}
-	return denyHTTP(to, d)
+// denial is what an answer says of a decision.
+type denial struct {
+	limits  []string // that denied, as policy/limit
+	refusal admission.Refusal
+	wait    time.Duration // until all of them would grant; 0 or less, or limiter.Never, when that cannot be known
+	fields  []Field       // where the client stands
+	style   *quotav1.Response
 }
 
 // rateLimitedHeader tells meshes that the answer is a quota's, so that they do not retry it.
@@ -34,19 +49,24 @@ const rateLimitedHeader = "X-Envoy-Ratelimited"
 // unknownRetry is asked for where nobody can know when a token will be there, as without a share.
 const unknownRetry = time.Second
 
-// retryDelay is the denial's RetryAfter, never below what HTTP can say at least.
-func (d Denial) retryDelay() time.Duration {
-	if d.RetryAfter <= 0 {
+// hopeless reports whether the same request would be denied for ever.
+func (d *denial) hopeless() bool { return d.refusal != 0 }
+
+// retryDelay is how long to wait, never below what HTTP can say at least.
+func (d *denial) retryDelay() time.Duration {
+	if d.wait <= 0 || d.wait == limiter.Never {
 		return unknownRetry
 	}
-	return d.RetryAfter
+	return d.wait
 }
 
 // retrySeconds rounds up: a client that comes back at the second named must find the token there.
-func (d Denial) retrySeconds() int64 {
-	delay := d.retryDelay()
-	seconds := int64(delay / time.Second)
-	if delay%time.Second > 0 {
+func (d *denial) retrySeconds() int64 { return wholeSeconds(d.retryDelay()) }
+
+// wholeSeconds rounds a duration up.
+func wholeSeconds(d time.Duration) int64 {
+	seconds := int64(d / time.Second)
+	if d%time.Second > 0 {
 		seconds++
 	}
 	return seconds

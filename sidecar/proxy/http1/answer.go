@@ -76,6 +76,12 @@ func (c *Conn) answerHead(b []byte) int {
 		return 0
 	}
 	c.response = r.body
+	if c.ticket != nil && c.ticket.Wants() {
+		c.ticket.Answered(lines(b[:end]))
+		if c.ticket.Wants() && r.body.kind == chunked {
+			c.response.kept = new([]byte)
+		}
+	}
 	n, err := c.response.take(b[end:])
 	c.answering = passing
 	draining := c.server.Draining()
@@ -107,6 +113,9 @@ func (c *Conn) answerHead(b []byte) int {
 // answered goes on when all of an answer has been passed back.
 func (c *Conn) answered() {
 	c.answering = silent
+	if c.response.kept != nil && c.ticket != nil {
+		c.ticket.Answered(lines(*c.response.kept))
+	}
 	switch {
 	case c.asking == waiting:
 		c.exchanged()
@@ -150,7 +159,11 @@ func (c *Conn) switchProtocols() {
 	client := passthrough.Half{Socket: c.client, Waiting: c.toClient, Ready: c.clientReady, Hung: c.clientHung, Ended: c.clientEnded}
 	app := passthrough.Half{Socket: c.app, Waiting: toApp, Ready: true, Hung: c.appHung}
 	c.client, c.app, c.in, c.toApp, c.toClient = gone{}, nil, nil, nil, nil
-	c.server.Relays.Join(client, app, nil)
+	var over func()
+	if c.ticket != nil {
+		over, c.ticket = c.ticket.End, nil // what was upgraded is under way until it ends
+	}
+	c.server.Relays.Join(client, app, over)
 	c.release()
 }
 

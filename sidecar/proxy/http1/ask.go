@@ -159,6 +159,7 @@ func (c *Conn) obey(h *Head, d *admission.Decision, b []byte, end int) int {
 		c.deny(h, v)
 		return end
 	}
+	c.ticket = v.Ticket
 	return end + c.forward(h, v, b[end:])
 }
 

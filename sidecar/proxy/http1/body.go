@@ -24,6 +24,8 @@ type framing struct {
 
 	name   [longestForbidden]byte // of the trailer, in lower case
 	length int
+
+	kept *[]byte // the trailers as they came; nil when nobody wants them
 }
 
 // step is a place in a chunked body.
@@ -104,7 +106,9 @@ func (f *framing) takeChunks(b []byte) (int, error) {
 			if f.size += n; f.size > maxTrailers || !allValue(b[i:i+n]) {
 				return i, errSyntax
 			}
+			f.keep(b[i : i+n])
 			if i += n; i < len(b) {
+				f.keep(b[i : i+1])
 				i++
 				f.step = afterTrailer
 			}
@@ -164,11 +168,13 @@ func (f *framing) advance(c byte) bool {
 		return f.trailerName(c)
 	case inTrailerName:
 		if c == ':' {
+			f.keep([]byte{c})
 			f.step = inTrailerValue
 			return f.length > 0 && !f.forbidden()
 		}
 		return f.trailerName(c)
 	case afterTrailer:
+		f.keep([]byte{c})
 		f.step = atTrailer
 		return c == '\n'
 	case atEnd:
@@ -190,9 +196,17 @@ func (f *framing) trailerName(c byte) bool {
 	if f.length < len(f.name) {
 		f.name[f.length] = c
 	}
+	f.keep([]byte{c})
 	f.length++
 	f.size++
 	return f.size <= maxTrailers
+}
+
+// keep keeps a part of the trailers where somebody wants them. Their size is bounded.
+func (f *framing) keep(b []byte) {
+	if f.kept != nil {
+		*f.kept = append(*f.kept, b...)
+	}
 }
 
 // forbidden reports whether a trailer would change how the message is read, if a recipient merged it into the header.

@@ -54,6 +54,7 @@ type Conn struct {
 	head     int                      // the length of the head that waits
 	sent     []byte                   // as it was sent, while it may have to be sent again
 	lines    []byte                   // to be added to the answer
+	ticket   Ticket                   // nil when the request owes nothing
 	toHead   bool                     // the method is HEAD
 	upgrade  bool                     // the client asks for another protocol
 	reused   bool                     // the application's connection served requests before

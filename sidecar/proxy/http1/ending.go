@@ -7,6 +7,7 @@ import "github.com/headgate/headgate/sidecar/proxy/loop"
 
 // exchanged goes on when a request has been answered.
 func (c *Conn) exchanged() {
+	c.endTicket()
 	buffers := &c.server.Loop.Buffers
 	buffers.Free(c.sent)
 	buffers.Free(c.lines)
@@ -40,6 +41,7 @@ func (c *Conn) finish() {
 		return
 	}
 	c.dropApp()
+	c.endTicket()
 	c.server.Loop.Buffers.Free(c.in)
 	c.in, c.fresh = nil, false
 	c.asking = lingering
@@ -92,6 +94,7 @@ func (c *Conn) release() {
 		c.held.Cancel()
 	}
 	c.dropApp()
+	c.endTicket()
 	buffers := &c.server.Loop.Buffers
 	for _, b := range [][]byte{c.in, c.toClient, c.lines} {
 		buffers.Free(b)
@@ -100,6 +103,14 @@ func (c *Conn) release() {
 	c.timer.Stop()
 	delete(c.server.conns, c)
 	c.server.Left()
+}
+
+// endTicket tells that the request is over, however it ended.
+func (c *Conn) endTicket() {
+	if c.ticket != nil {
+		c.ticket.End()
+		c.ticket = nil
+	}
 }
 
 // Expired implements loop.Expirer.

@@ -12,8 +12,8 @@ import (
 // Head is the head of one request, as it stands in the bytes that it was read from. Its strings are those bytes: they are
 // valid until the next head is read.
 type Head struct {
-	// Method, Path and Host are what the request asks for. Path is as sent, without the query.
-	Method, Path, Host string
+	// Method, Path, Query and Host are what the request asks for. Path and Query are as sent, without the question mark.
+	Method, Path, Query, Host string
 	// Minor is the version's: 1 for HTTP/1.1, 0 for HTTP/1.0.
 	Minor int
 
@@ -76,7 +76,7 @@ func findHead(b []byte, line int) (end, next int, err error) {
 // parse reads a whole head, as findHead has found it. Nothing in h is valid when it fails.
 func (h *Head) parse(raw []byte, maxFields int) error {
 	h.raw, h.fields, h.values = raw, h.fields[:0], h.values[:0]
-	h.Host, h.body, h.keep, h.expect = "", framing{}, true, false
+	h.Host, h.Query, h.body, h.keep, h.expect = "", "", framing{}, true, false
 	h.upgrade, h.forwardedFor = -1, -1
 	next, target, err := h.requestLine(raw)
 	if err != nil {
@@ -248,7 +248,7 @@ func (h *Head) resolve(target []byte) error {
 	}
 	switch {
 	case target[0] == '/':
-		h.Path = text(beforeQuery(target))
+		h.split(target)
 		return nil
 	case len(target) == 1 && target[0] == '*' && h.Method == http.MethodOptions:
 		h.Path = "*"
@@ -267,20 +267,20 @@ func (h *Head) resolve(target []byte) error {
 	if end == 0 || !is(target[:end], lower(h.Host)) {
 		return errSyntax
 	}
-	switch path := beforeQuery(target[end:]); {
-	case len(path) > 0 && path[0] == '/':
-		h.Path = text(path)
-	case len(path) == 0:
+	h.split(target[end:])
+	switch {
+	case h.Path == "":
 		h.Path = "/"
-	default:
+	case h.Path[0] != '/':
 		return errSyntax
 	}
 	return nil
 }
 
-func beforeQuery(target []byte) []byte {
-	path, _, _ := bytes.Cut(target, []byte("?"))
-	return path
+// split cuts the query off.
+func (h *Head) split(target []byte) {
+	path, query, _ := bytes.Cut(target, []byte("?"))
+	h.Path, h.Query = text(path), text(query)
 }
 
 func lower(s string) string { return string(bytes.ToLower([]byte(s))) }

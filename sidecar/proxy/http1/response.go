@@ -110,6 +110,22 @@ func parseResponse(raw []byte, toHead bool) (r response, err error) {
 	return r, nil
 }
 
+// lines is an answer's header, or its trailer, as it came.
+type lines []byte
+
+// Values implements admission.Header. What it returns is a copy.
+func (l lines) Values(name string) []string {
+	var out []string
+	for rest := []byte(l); bytes.IndexByte(rest, '\n') >= 0; {
+		var line []byte
+		line, rest = cutLine(rest)
+		if colon := bytes.IndexByte(line, ':'); colon > 0 && bytes.EqualFold(line[:colon], []byte(name)) {
+			out = append(out, string(trim(line[colon+1:])))
+		}
+	}
+	return out
+}
+
 // cutLine cuts the first line off, without what ends it.
 func cutLine(b []byte) (line, rest []byte) {
 	i := bytes.IndexByte(b, '\n')

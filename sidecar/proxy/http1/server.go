@@ -29,6 +29,15 @@ type Verdict struct {
 	Answer respond.Answer
 	// Fields are added to the application's answer, when it is.
 	Fields []respond.Field
+	// Ticket is what the request owes until it is over, when it is allowed; nil when nothing.
+	Ticket Ticket
+}
+
+// Ticket is told of the application's answer and of the request's end; *admission.Ticket says how.
+type Ticket interface {
+	Wants() bool
+	Answered(admission.Header)
+	End()
 }
 
 // Limits bound what a client may make the sidecar hold. All are required.

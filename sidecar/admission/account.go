@@ -1,0 +1,81 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"sync/atomic"
+
+	"github.com/headgate/headgate/limiter"
+)
+
+// account is where a limit's tokens are in this process. It outlives snapshots for as long as they hold the limit. Exactly one
+// of bucket, keyed and flight is there.
+type account struct {
+	bucket *limiter.TokenBucket // of a limit without a key
+	keyed  *limiter.Keyed       // of a limit with a key
+	flight *flight              // of a limit of concurrency
+
+	allowed, denied *counter // shared with the accounts of the same limit before and after
+}
+
+// counter counts requests and what they cost. It is alone in its cache line: the two of a hot limit are written by every core.
+type counter struct {
+	cost  atomic.Uint64
+	extra atomic.Uint64 // of the cost, what is above one for each request; seldom written
+	_     [48]byte
+}
+
+func (c *counter) add(cost uint64) {
+	c.cost.Add(cost)
+	if cost != 1 {
+		c.extra.Add(cost - 1)
+	}
+}
+
+// correct changes the cost of a request that has been counted.
+func (c *counter) correct(from, to uint64) {
+	c.cost.Add(to - from) // wraps, and so may fall
+	c.extra.Add(to - from)
+}
+
+func (c *counter) requests() uint64 { return c.cost.Load() - c.extra.Load() }
+
+func (a *account) take(now limiter.Time, hash, cost uint64) limiter.Decision {
+	switch {
+	case a.flight != nil:
+		return a.flight.acquire(hash, cost)
+	case a.keyed != nil:
+		return a.keyed.TakeHashAt(now, hash, cost)
+	}
+	return a.bucket.TakeAt(now, cost)
+}
+
+// charge is the account's part of a decision over several; not of concurrency.
+func (a *account) charge(hash, cost uint64) limiter.Charge {
+	if a.keyed != nil {
+		return a.keyed.Charge(hash, cost)
+	}
+	return a.bucket.Charge(cost)
+}
+
+// settle corrects what was taken.
+func (a *account) settle(now limiter.Time, hash, taken, actual uint64, debt limiter.Tokens) {
+	switch {
+	case a.keyed != nil:
+		a.keyed.SettleHashAt(now, hash, taken, actual, debt)
+	case a.bucket != nil:
+		a.bucket.SettleAt(now, taken, actual, debt)
+	}
+}
+
+func (a *account) reconfigure(now limiter.Time, rate limiter.Rate, burst limiter.Tokens) error {
+	switch {
+	case a.flight != nil:
+		a.flight.setLimit(burst.Whole())
+		return nil
+	case a.keyed != nil:
+		return a.keyed.ReconfigureAt(now, rate, burst, limiter.AsEarned)
+	}
+	return a.bucket.ReconfigureAt(now, rate, burst, limiter.AsEarned)
+}
