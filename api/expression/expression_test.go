@@ -111,7 +111,7 @@ func TestTextsAndNumbers(t *testing.T) {
 	r := request(map[string]string{"x-cost": "7"})
 	for source, want := range map[string]string{
 		`request.headers['x-cost'] + '/' + request.host`: "7/shop.example",
-		`size(request.path)`: "10", `1.5`: "1.5", `request.method == 'GET'`: "false", `3u`: "3",
+		`size(request.path)`:                             "10", `1.5`: "1.5", `request.method == 'GET'`: "false", `3u`: "3",
 	} {
 		p, err := expression.Compile(source, expression.Text)
 		if err != nil {

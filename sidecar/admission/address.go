@@ -6,6 +6,7 @@ package admission
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
@@ -76,8 +77,8 @@ func (a *addressPart) cut(address netip.Addr) (netip.Addr, bool) {
 
 // entryFromRight is the n-th entry from the right of a list that may stand in several lines.
 func entryFromRight(lines []string, n int) (netip.Addr, bool) {
-	for i := len(lines) - 1; i >= 0; i-- {
-		for rest := lines[i]; ; {
+	for _, line := range slices.Backward(lines) {
+		for rest := line; ; {
 			comma := strings.LastIndexByte(rest, ',')
 			if n--; n == 0 {
 				return parseAddress(rest[comma+1:])

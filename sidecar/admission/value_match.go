@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/textproto"
 	"regexp"
+	"slices"
 	"strings"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
@@ -77,12 +78,7 @@ func (m *headerMatcher) holds(r *reading) bool {
 		return r.Host != "" && (m.value.holds(r.Host) || m.value.holds(r.host()))
 	}
 	lines, _ := r.lines(m.name)
-	for _, line := range lines {
-		if m.value.holds(line) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(lines, m.value.holds)
 }
 
 type queryMatcher struct {

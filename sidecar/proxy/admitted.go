@@ -48,7 +48,7 @@ type trailing struct {
 
 func (t *trailing) Read(b []byte) (int, error) {
 	n, err := t.ReadCloser.Read(b)
-	if err == io.EOF { //nolint:errorlint // a Read returns io.EOF itself
+	if err == io.EOF {
 		t.ticket.Answered(t.response.Trailer, t.now())
 	}
 	return n, err
