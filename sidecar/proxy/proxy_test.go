@@ -72,23 +72,36 @@ func (g *gate) url(path string) string { return "http://" + g.address + path }
 // serve runs a proxy in front of an application, which speaks HTTP/1.1 and HTTP/2 without TLS.
 func serve(t testing.TB, app http.Handler) *gate {
 	t.Helper()
+	return serveAt(t, appPort(t, app))
+}
+
+func appPort(t testing.TB, app http.Handler) int {
 	s := httptest.NewUnstartedServer(app)
 	s.Config.Protocols = new(http.Protocols)
 	s.Config.Protocols.SetHTTP1(true)
 	s.Config.Protocols.SetUnencryptedHTTP2(true)
 	s.Start()
 	t.Cleanup(s.Close)
-	return serveAt(t, s.Listener.Addr().(*net.TCPAddr).Port)
+	return s.Listener.Addr().(*net.TCPAddr).Port
 }
 
 func serveAt(t testing.TB, port int) *gate {
+	t.Helper()
+	engine := allow()
+	g := start(t, port, engine)
+	g.engine = engine
+	return g
+}
+
+// start runs a proxy that asks an engine.
+func start(t testing.TB, port int, engine Engine) *gate {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{engine: allow(), address: l.Addr().String()}
-	g.Proxy = New(l, Options{AppPort: port, Engine: g.engine, Clock: limiter.Now, Observer: g.engine})
+	g := &gate{address: l.Addr().String()}
+	g.Proxy = New(l, Options{AppPort: port, Engine: engine, Clock: limiter.Now, Observer: allow()})
 	ended := make(chan error, 1)
 	go func() { ended <- g.Serve() }()
 	t.Cleanup(func() {
