@@ -3,7 +3,14 @@
 
 package v1alpha1
 
-// Limit is a rate and a burst for the requests that it matches, per key.
+// Limit is a rate and a burst for the requests that it matches, per key; or, of algorithm Concurrency, how many of them may
+// be under way at once.
+//
+// +kubebuilder:validation:XValidation:rule="self.algorithm == 'Concurrency' ? (has(self.maxInFlight) && !has(self.rate) && !has(self.burst)) : (has(self.rate) && !has(self.maxInFlight))",message="algorithm TokenBucket has a rate, such as {requests: 100, per: 1s}; algorithm Concurrency has maxInFlight, and neither rate nor burst"
+// +kubebuilder:validation:XValidation:rule="self.algorithm != 'Concurrency' || !(has(self.cost) || has(self.overrides) || has(self.tiers))",message="algorithm Concurrency counts requests: leave out cost, overrides and tiers"
+// +kubebuilder:validation:XValidation:rule="has(self.key) || !has(self.overrides)",message="overrides are for some values of a key: give the limit a key, such as [{header: X-API-Key}]"
+// +kubebuilder:validation:XValidation:rule="has(self.key) || !has(self.onMissingKey)",message="onMissingKey is for a limit with a key: leave it out, or give the limit a key, such as [{header: X-API-Key}]"
+// +kubebuilder:validation:XValidation:rule="!has(self.overrides) || !has(self.tiers)",message="a limit has overrides or tiers, not both: write two limits, or put the tier's numbers into overrides"
 type Limit struct {
 	// name is the identity of the limit's buckets, unique in the policy. A renamed limit is a new limit: it starts empty.
 	// +required
@@ -19,8 +26,14 @@ type Limit struct {
 	// +kubebuilder:validation:MaxItems=16
 	Match []Match `json:"match,omitempty"`
 
-	// key gives one bucket to each distinct tuple of values. Absent: one bucket for all requests. A request that lacks a
-	// header of the key is not counted by this limit.
+	// when is CEL over the request that must hold too, such as request.headers['x-plan'] == 'free'. Where it cannot be evaluated
+	// (a header that is not there) it does not hold.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	When string `json:"when,omitempty"`
+
+	// key gives one bucket to each distinct tuple of values. Absent: one bucket for all requests.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -28,8 +41,13 @@ type Limit struct {
 	// +kubebuilder:validation:XValidation:rule="self.filter(k, has(k.clientIP)).size() <= 1",message="clientIP may stand once in a key: remove the repeated entry"
 	Key []KeyPart `json:"key,omitempty"`
 
-	// rate is how many requests are admitted, over time, by all pods together.
-	// +required
+	// onMissingKey says what becomes of a request that lacks a part of the key: Skip (this limit does not count it), Deny, or
+	// Shared (all such requests have one bucket). Absent: Skip.
+	// +optional
+	OnMissingKey OnMissingKey `json:"onMissingKey,omitempty"`
+
+	// rate is how many requests are admitted, over time, by all pods together. Required, but for algorithm Concurrency.
+	// +optional
 	Rate Rate `json:"rate,omitzero"`
 
 	// burst is how many requests may be admitted at once after a pause. Absent: the rate's own number of requests. Over any
@@ -37,6 +55,36 @@ type Limit struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 1000000000",message="burst must be from 1 to 1000000000 requests: a limit whose burst is below 1 could never admit anything; leave it out for the rate's own number"
 	Burst *int64 `json:"burst,omitempty"`
+
+	// overrides give some keys numbers of their own.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Overrides []Override `json:"overrides,omitempty"`
+
+	// tiers choose the numbers by a value of the request, such as the plan that a header names.
+	// +optional
+	Tiers Tiers `json:"tiers,omitzero"`
+
+	// cost is how many tokens a request takes. Absent: 1.
+	// +optional
+	Cost *Cost `json:"cost,omitempty"`
+
+	// algorithm is TokenBucket (a rate with bursts) or Concurrency (how many requests may be under way at once).
+	// +optional
+	// +default="TokenBucket"
+	Algorithm Algorithm `json:"algorithm,omitempty"`
+
+	// maxInFlight is how many requests may be under way at once, in all pods together, for algorithm Concurrency.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 1000000000",message="maxInFlight must be from 1 to 1000000000"
+	MaxInFlight *int64 `json:"maxInFlight,omitempty"`
+
+	// mode is Enforce, or Shadow: count what would have been denied, and deny nothing.
+	// +optional
+	// +default="Enforce"
+	Mode Mode `json:"mode,omitempty"`
 
 	// scope is Total (the pods together admit what the limit says, however many there are) or PerPod (each pod admits the
 	// whole limit, so the total grows with the number of pods).
@@ -61,6 +109,17 @@ const (
 	ScopePerPod Scope = "PerPod"
 )
 
+// Algorithm says what a limit counts.
+// +kubebuilder:validation:Enum=TokenBucket;Concurrency
+type Algorithm string
+
+const (
+	// TokenBucket admits a rate, with bursts (GCRA; the committed bucket of RFC 2697).
+	TokenBucket Algorithm = "TokenBucket"
+	// Concurrency admits while fewer than so many requests are under way.
+	Concurrency Algorithm = "Concurrency"
+)
+
 // Strategy says how pods share a limit.
 // +kubebuilder:validation:Enum=EqualShare
 type Strategy string
@@ -82,117 +141,4 @@ type Rate struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,8}(h|m|s|ms))+$')",message="per must be a duration in h, m, s and ms, such as 1s, 1m or 1h30m (a bare number or a unit such as d is not understood: write 24h for a day)"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,8}(h|m|s|ms))+$') || (duration(self) >= duration('1ms') && duration(self) <= duration('8784h'))",message="per must be at least 1ms and at most 8784h, such as 1s, 1m or 1h"
 	Per string `json:"per,omitempty"`
-}
-
-// Match holds when every field that is present holds.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.path) || has(self.methods) || has(self.headers)",message="a match needs at least one of path, methods and headers; to count every request leave match out"
-type Match struct {
-	// path matches the path of the request, without its query.
-	// +optional
-	Path PathMatch `json:"path,omitzero"`
-
-	// methods holds when the request's method is one of the list.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.all(m, m.matches('^[A-Z][A-Z-]*$'))",message="methods are written in capitals, such as GET or POST"
-	Methods []string `json:"methods,omitempty"`
-
-	// headers holds when each entry of the list holds.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	Headers []HeaderMatch `json:"headers,omitempty"`
-}
-
-// PathMatchType says how a path is compared.
-// +kubebuilder:validation:Enum=Exact;PathPrefix
-type PathMatchType string
-
-const (
-	// PathExact compares the whole path.
-	PathExact PathMatchType = "Exact"
-	// PathPrefix compares by segments: /v1 matches /v1 and /v1/x, not /v10.
-	PathPrefix PathMatchType = "PathPrefix"
-)
-
-// PathMatch compares the path of a request, after dot segments, repeated slashes and percent-encoding of unreserved
-// characters have been resolved; the request itself is forwarded as it was sent.
-type PathMatch struct {
-	// type is PathPrefix (by whole segments: /v1 matches /v1 and /v1/x, not /v10) or Exact.
-	// +optional
-	// +default="PathPrefix"
-	Type PathMatchType `json:"type,omitempty"`
-
-	// value is the path, which starts with a slash.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="value must be an absolute path, such as /v1/"
-	// +kubebuilder:validation:XValidation:rule="!self.contains('?') && !self.contains('#') && !self.matches('\\\\s')",message="value is a path alone: leave out the query, the fragment and spaces, as in /v1/orders"
-	// +kubebuilder:validation:XValidation:rule="!self.contains('//') && !self.matches('/[.][.]?(/|$)')",message="value must have no empty, '.' or '..' segments: a request's path is compared after these are resolved, so it would never match; write /v1/orders"
-	Value string `json:"value,omitempty"`
-}
-
-// HeaderMatchType says how a header's value is compared.
-// +kubebuilder:validation:Enum=Exact
-type HeaderMatchType string
-
-// HeaderExact compares the whole value.
-const HeaderExact HeaderMatchType = "Exact"
-
-// HeaderMatch compares one header of a request.
-type HeaderMatch struct {
-	// type is Exact.
-	// +optional
-	// +default="Exact"
-	Type HeaderMatchType `json:"type,omitempty"`
-
-	// name is the header's name; upper and lower case are the same.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches(\"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$\")",message="name must be the name of an HTTP header, such as X-Tenant"
-	Name string `json:"name,omitempty"`
-
-	// value is the value to find.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	Value string `json:"value,omitempty"`
-}
-
-// KeyPart is one element of a key.
-//
-// +kubebuilder:validation:XValidation:rule="[has(self.header), has(self.clientIP)].filter(x, x).size() == 1",message="each entry of a key has exactly one of header and clientIP, such as {header: X-API-Key} or {clientIP: {}}"
-type KeyPart struct {
-	// header takes the value of this header; upper and lower case of the name are the same.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self.matches(\"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$\")",message="header must be the name of an HTTP header, such as X-API-Key"
-	Header string `json:"header,omitempty"`
-
-	// clientIP takes the address of the peer that opened the connection, cut to a prefix.
-	// +optional
-	ClientIP *ClientIPKey `json:"clientIP,omitempty"`
-}
-
-// ClientIPKey takes the peer's address, cut to a prefix, so that one customer is one key.
-type ClientIPKey struct {
-	// ipv4PrefixBits is how many bits of an IPv4 address count. Absent: 32, the whole address.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="self >= 8 && self <= 32",message="ipv4PrefixBits must be from 8 to 32, such as 24; leave it out for the whole address"
-	IPv4PrefixBits *int32 `json:"ipv4PrefixBits,omitempty"`
-
-	// ipv6PrefixBits is how many bits of an IPv6 address count. Absent: 64, since one customer usually holds a whole /64.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="self >= 16 && self <= 128",message="ipv6PrefixBits must be from 16 to 128, such as 56; leave it out for /64"
-	IPv6PrefixBits *int32 `json:"ipv6PrefixBits,omitempty"`
 }

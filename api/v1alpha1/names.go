@@ -7,6 +7,8 @@ package v1alpha1
 const (
 	// LabelInject on a pod, with the value "false", keeps the sidecar out of it.
 	LabelInject = GroupName + "/inject"
+	// LabelMode on a namespace, with the value Shadow, makes all its policies count and deny nothing.
+	LabelMode = GroupName + "/mode"
 	// LabelInjected marks a pod that carries the sidecar.
 	LabelInjected = GroupName + "/injected"
 	// AnnotationInjection on a pod template holds the hash of the injection it was restarted for.

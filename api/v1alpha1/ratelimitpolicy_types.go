@@ -63,6 +63,20 @@ type RateLimitPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Limits []Limit `json:"limits,omitempty"`
 
+	// mode Shadow makes all limits of the policy count what they would have denied, and deny nothing: the way to try a policy, and
+	// to switch it off at once. The label ratelimit.headgate.dev/mode: Shadow on the namespace does the same for its policies.
+	// +optional
+	// +default="Enforce"
+	Mode Mode `json:"mode,omitempty"`
+
+	// exempt names requests that no limit of the policy counts.
+	// +optional
+	Exempt Exempt `json:"exempt,omitzero"`
+
+	// response is what clients are answered.
+	// +optional
+	Response Response `json:"response,omitzero"`
+
 	// injection says how the sidecar gets into the pods and how traffic reaches it.
 	// +optional
 	Injection Injection `json:"injection,omitzero"`

@@ -64,7 +64,7 @@ func read(t *testing.T, path string) *v1alpha1.RateLimitPolicy {
 // render writes the snapshot, and what each limit promises in words.
 func render(t *testing.T, p *v1alpha1.RateLimitPolicy) string {
 	t.Helper()
-	compiled, err := compile.Policy(p)
+	compiled, err := compile.Policy(p, "")
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
@@ -91,7 +91,7 @@ func policy(change func(*v1alpha1.RateLimitPolicy)) *quotav1.Policy {
 	if change != nil {
 		change(p)
 	}
-	out, err := compile.Policy(p)
+	out, err := compile.Policy(p, "")
 	if err != nil {
 		panic(err)
 	}

@@ -16,23 +16,58 @@ import (
 func Contract(l *quotav1.Limit) string {
 	rate, period := l.Rate.Requests, time.Duration(l.Rate.PeriodNanoseconds)
 	var b strings.Builder
-	fmt.Fprintf(&b, "at most %d in any %s, %s sustained", l.Burst+rate, word(period), Rate(l.Rate, 1, 1))
+	if l.Algorithm == quotav1.Algorithm_CONCURRENCY {
+		fmt.Fprintf(&b, "at most %d under way at once", l.Burst)
+	} else {
+		fmt.Fprintf(&b, "at most %d%s in any %s, %s sustained", l.Burst+rate, unit(l), word(period), Rate(l.Rate, 1, 1))
+	}
 	for i, k := range l.Key {
 		if i == 0 {
 			b.WriteString(", per ")
 		} else {
 			b.WriteString(" and ")
 		}
-		if k.GetClientIp() != nil {
-			b.WriteString("client IP")
-		} else {
-			b.WriteString(k.GetHeader())
-		}
+		b.WriteString(keyName(k))
 	}
 	if l.Scope == quotav1.Scope_PER_POD {
 		b.WriteString(", in every pod")
 	}
+	if l.MaxDelayNanoseconds > 0 {
+		fmt.Fprintf(&b, ", after a delay of up to %s", word(time.Duration(l.MaxDelayNanoseconds)))
+	}
+	if l.Shadow {
+		b.WriteString("; shadow: counted, not denied")
+	}
 	return b.String()
+}
+
+// unit is what is counted, where it is not requests.
+func unit(l *quotav1.Limit) string {
+	if l.Cost == nil {
+		return ""
+	}
+	return " tokens"
+}
+
+// keyName is what people call a part of a key.
+func keyName(k *quotav1.KeyPart) string {
+	switch part := k.GetPart().(type) {
+	case *quotav1.KeyPart_ClientIp:
+		return "client IP"
+	case *quotav1.KeyPart_Cookie:
+		return "cookie " + part.Cookie
+	case *quotav1.KeyPart_Query:
+		return "query parameter " + part.Query
+	case *quotav1.KeyPart_PathVariable:
+		return "{" + part.PathVariable + "}"
+	case *quotav1.KeyPart_Request:
+		return strings.ToLower(part.Request.String())
+	case *quotav1.KeyPart_JwtClaim:
+		return "claim " + part.JwtClaim.GetClaim()
+	case *quotav1.KeyPart_Expression:
+		return "expression"
+	}
+	return k.GetHeader()
 }
 
 // Rate writes num/den of a rate in the largest of second, minute, hour and day in which it reads as one or more: "12500/s",

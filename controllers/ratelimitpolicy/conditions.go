@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/target"
 )
@@ -98,16 +99,23 @@ func quotaHealthy(s *scope) verdict {
 		return no(kind, v1alpha1.ReasonReserved, "The share of %d pods is reserved, since nobody can say that they are gone (%s). It is freed when the kubelet or the node says so; if you know that a pod is gone: kubectl annotate hrlp %s -n %s --overwrite %s=POD",
 			n, some(s.view.Reserved), s.policy.Name, s.policy.Namespace, v1alpha1.AnnotationRelease)
 	}
-	for i := range s.policy.Spec.Limits {
-		l := &s.policy.Spec.Limits[i]
-		if s.compiled == nil || i >= len(s.compiled.Limits) || l.Scope == v1alpha1.ScopePerPod {
+	for _, l := range s.compiled.GetLimits() {
+		if l.Scope == quotav1.Scope_PER_POD {
 			continue
 		}
-		if n := s.view.Limits[s.compiled.Limits[i].Id].N; uint64(n) > s.compiled.Limits[i].Burst {
-			return no(kind, v1alpha1.ReasonDegraded, "Limit %s has burst %d for %d pods: an equal share is below one request, so it admits nothing. Raise burst to at least the number of pods.", l.Name, s.compiled.Limits[i].Burst, n)
+		if n := s.view.Limits[l.Id].N; uint64(n) > l.Burst {
+			return no(kind, v1alpha1.ReasonDegraded, "Limit %s has %s for %d pods: an equal share is below one request, so it admits nothing. Raise it to at least the number of pods.", l.Name, most(l), n)
 		}
 	}
 	return yes(kind, v1alpha1.ReasonHealthy, "All capacity is accounted for.")
+}
+
+// most names the number that a limit's shares are parts of.
+func most(l *quotav1.Limit) string {
+	if l.Algorithm == quotav1.Algorithm_CONCURRENCY {
+		return fmt.Sprintf("maxInFlight %d", l.Burst)
+	}
+	return fmt.Sprintf("burst %d", l.Burst)
 }
 
 func names(ws []target.Workload) string {

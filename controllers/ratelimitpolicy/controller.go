@@ -69,7 +69,7 @@ type Settings struct {
 // +kubebuilder:rbac:groups=ratelimit.headgate.dev,resources=ratelimitpolicies/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets;replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=patch
-// +kubebuilder:rbac:groups="",resources=pods;services;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods;services;nodes;namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -85,6 +85,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("ratelimitpolicy").
 		For(&v1alpha1.RateLimitPolicy{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace),
+			builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace)).
 		Watches(&admissionregistrationv1.MutatingWebhookConfiguration{}, handler.EnqueueRequestsFromMapFunc(r.anyPolicy)).
 		WatchesRawSource(r.Bell.source())
@@ -99,6 +101,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // inNamespace maps an object to the policies of its namespace.
 func (r *Reconciler) inNamespace(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.requests(ctx, o.GetNamespace(), func(*v1alpha1.RateLimitPolicy) bool { return true })
+}
+
+// ofNamespace maps a namespace to its policies.
+func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.requests(ctx, o.GetName(), func(*v1alpha1.RateLimitPolicy) bool { return true })
 }
 
 // anyPolicy maps the webhook configuration, when somebody has changed it, to one policy: every reconciliation mends it.

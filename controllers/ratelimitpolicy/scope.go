@@ -45,8 +45,12 @@ type scope struct {
 }
 
 // compile turns the policy into what pods enforce. An invalid policy keeps what was published before.
-func (r *Reconciler) compile(_ context.Context, s *scope) error {
-	s.compiled, s.invalid = compile.Policy(s.policy)
+func (r *Reconciler) compile(ctx context.Context, s *scope) error {
+	namespace := &corev1.Namespace{}
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: s.policy.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("namespace %s: %w", s.policy.Namespace, err)
+	}
+	s.compiled, s.invalid = compile.Policy(s.policy, compile.NamespaceMode(namespace.Labels))
 	return nil
 }
 

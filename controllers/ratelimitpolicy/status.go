@@ -69,7 +69,7 @@ func status(s *scope, excluded bool) v1alpha1.RateLimitPolicyStatus {
 		}
 	}
 	s.first = len(marked) == 0
-	for _, l := range s.compiled.Limits {
+	for _, l := range compile.Bases(s.compiled) {
 		out.Limits = append(out.Limits, limitStatus(s, l, marked))
 	}
 	out.Summary.Share = out.Limits[0].Share

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/headgate/headgate/api/v1alpha1"
@@ -49,7 +50,11 @@ func (l *lead) Start(ctx context.Context) error {
 		if !marked(p) {
 			continue // no pod can be enforcing it; its reconciliation publishes it with its first fill
 		}
-		compiled, err := compile.Policy(p)
+		namespace := &corev1.Namespace{}
+		if err := l.live.Get(ctx, client.ObjectKey{Name: p.Namespace}, namespace); err != nil {
+			return fmt.Errorf("namespace %s: %w", p.Namespace, err)
+		}
+		compiled, err := compile.Policy(p, compile.NamespaceMode(namespace.Labels))
 		if err != nil {
 			l.log.Info("Policy is invalid", "policy", client.ObjectKeyFromObject(p), "reason", err.Error())
 			continue

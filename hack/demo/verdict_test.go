@@ -26,7 +26,7 @@ func stageOf(t *testing.T, admitted ...int64) *stage {
 			{Name: "whole-service", Rate: v1alpha1.Rate{Requests: 10, Per: "1s"}, Burst: new(int64(2))},
 		}},
 	}}
-	compiled, err := compile.Policy(s.policy)
+	compiled, err := compile.Policy(s.policy, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func Declare(limits map[string]oracle.Limit, p *v1alpha1.RateLimitPolicy) error 
 	if p.UID == "" {
 		return errors.New("the policy has no UID: read it from the cluster first")
 	}
-	compiled, err := compile.Policy(p)
+	compiled, err := compile.Policy(p, "")
 	if err != nil {
 		return fmt.Errorf("policy %s: %w", p.Name, err)
 	}

@@ -2054,9 +2054,13 @@ type Policy struct {
 	Generation int64                  `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"`
 	Limits     []*Limit               `protobuf:"bytes,5,rep,name=limits,proto3" json:"limits,omitempty"`
 	// Requests that no limit of the policy counts.
-	Exempt        *Exempt `protobuf:"bytes,6,opt,name=exempt,proto3" json:"exempt,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Exempt *Exempt `protobuf:"bytes,6,opt,name=exempt,proto3" json:"exempt,omitempty"`
+	// How the policy wants clients to be answered; Snapshot.response is what they are.
+	Response *Response `protobuf:"bytes,7,opt,name=response,proto3" json:"response,omitempty"`
+	// When the policy was created, in seconds since 1970.
+	CreatedSeconds int64 `protobuf:"varint,8,opt,name=created_seconds,json=createdSeconds,proto3" json:"created_seconds,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Policy) Reset() {
@@ -2129,6 +2133,20 @@ func (x *Policy) GetExempt() *Exempt {
 		return x.Exempt
 	}
 	return nil
+}
+
+func (x *Policy) GetResponse() *Response {
+	if x != nil {
+		return x.Response
+	}
+	return nil
+}
+
+func (x *Policy) GetCreatedSeconds() int64 {
+	if x != nil {
+		return x.CreatedSeconds
+	}
+	return 0
 }
 
 // Exempt holds when any entry of any list holds.
@@ -3522,7 +3540,7 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x125\n" +
 	"\bpolicies\x18\x02 \x03(\v2\x19.headgate.quota.v1.PolicyR\bpolicies\x127\n" +
-	"\bresponse\x18\x03 \x01(\v2\x1b.headgate.quota.v1.ResponseR\bresponse\"\xd1\x01\n" +
+	"\bresponse\x18\x03 \x01(\v2\x1b.headgate.quota.v1.ResponseR\bresponse\"\xb3\x02\n" +
 	"\x06Policy\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -3531,7 +3549,9 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"generation\x18\x04 \x01(\x03R\n" +
 	"generation\x120\n" +
 	"\x06limits\x18\x05 \x03(\v2\x18.headgate.quota.v1.LimitR\x06limits\x121\n" +
-	"\x06exempt\x18\x06 \x01(\v2\x19.headgate.quota.v1.ExemptR\x06exempt\"\x8c\x01\n" +
+	"\x06exempt\x18\x06 \x01(\v2\x19.headgate.quota.v1.ExemptR\x06exempt\x127\n" +
+	"\bresponse\x18\a \x01(\v2\x1b.headgate.quota.v1.ResponseR\bresponse\x12'\n" +
+	"\x0fcreated_seconds\x18\b \x01(\x03R\x0ecreatedSeconds\"\x8c\x01\n" +
 	"\x06Exempt\x12\x14\n" +
 	"\x05cidrs\x18\x01 \x03(\tR\x05cidrs\x122\n" +
 	"\x05paths\x18\x02 \x03(\v2\x1c.headgate.quota.v1.PathMatchR\x05paths\x128\n" +
@@ -3764,38 +3784,39 @@ var file_api_quota_v1_quota_proto_depIdxs = []int32{
 	32, // 25: headgate.quota.v1.Snapshot.response:type_name -> headgate.quota.v1.Response
 	34, // 26: headgate.quota.v1.Policy.limits:type_name -> headgate.quota.v1.Limit
 	31, // 27: headgate.quota.v1.Policy.exempt:type_name -> headgate.quota.v1.Exempt
-	40, // 28: headgate.quota.v1.Exempt.paths:type_name -> headgate.quota.v1.PathMatch
-	41, // 29: headgate.quota.v1.Exempt.headers:type_name -> headgate.quota.v1.HeaderMatch
-	33, // 30: headgate.quota.v1.Response.fields:type_name -> headgate.quota.v1.HeaderField
-	0,  // 31: headgate.quota.v1.Response.headers:type_name -> headgate.quota.v1.HeaderFamily
-	39, // 32: headgate.quota.v1.Limit.matches:type_name -> headgate.quota.v1.Match
-	43, // 33: headgate.quota.v1.Limit.key:type_name -> headgate.quota.v1.KeyPart
-	46, // 34: headgate.quota.v1.Limit.rate:type_name -> headgate.quota.v1.Rate
-	4,  // 35: headgate.quota.v1.Limit.scope:type_name -> headgate.quota.v1.Scope
-	5,  // 36: headgate.quota.v1.Limit.strategy:type_name -> headgate.quota.v1.Strategy
-	2,  // 37: headgate.quota.v1.Limit.missing_key:type_name -> headgate.quota.v1.MissingKey
-	37, // 38: headgate.quota.v1.Limit.cost:type_name -> headgate.quota.v1.Cost
-	1,  // 39: headgate.quota.v1.Limit.algorithm:type_name -> headgate.quota.v1.Algorithm
-	35, // 40: headgate.quota.v1.Limit.variant:type_name -> headgate.quota.v1.Variant
-	43, // 41: headgate.quota.v1.Limit.tier_by:type_name -> headgate.quota.v1.KeyPart
-	36, // 42: headgate.quota.v1.Variant.values:type_name -> headgate.quota.v1.KeyTuple
-	38, // 43: headgate.quota.v1.Cost.response:type_name -> headgate.quota.v1.ResponseCost
-	40, // 44: headgate.quota.v1.Match.path:type_name -> headgate.quota.v1.PathMatch
-	41, // 45: headgate.quota.v1.Match.headers:type_name -> headgate.quota.v1.HeaderMatch
-	42, // 46: headgate.quota.v1.Match.query:type_name -> headgate.quota.v1.QueryMatch
-	6,  // 47: headgate.quota.v1.PathMatch.type:type_name -> headgate.quota.v1.PathMatch.Type
-	7,  // 48: headgate.quota.v1.HeaderMatch.type:type_name -> headgate.quota.v1.HeaderMatch.Type
-	7,  // 49: headgate.quota.v1.QueryMatch.type:type_name -> headgate.quota.v1.HeaderMatch.Type
-	45, // 50: headgate.quota.v1.KeyPart.client_ip:type_name -> headgate.quota.v1.ClientIP
-	3,  // 51: headgate.quota.v1.KeyPart.request:type_name -> headgate.quota.v1.RequestPart
-	44, // 52: headgate.quota.v1.KeyPart.jwt_claim:type_name -> headgate.quota.v1.JWTClaim
-	8,  // 53: headgate.quota.v1.Quota.Connect:input_type -> headgate.quota.v1.SidecarMessage
-	9,  // 54: headgate.quota.v1.Quota.Connect:output_type -> headgate.quota.v1.OperatorMessage
-	54, // [54:55] is the sub-list for method output_type
-	53, // [53:54] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	32, // 28: headgate.quota.v1.Policy.response:type_name -> headgate.quota.v1.Response
+	40, // 29: headgate.quota.v1.Exempt.paths:type_name -> headgate.quota.v1.PathMatch
+	41, // 30: headgate.quota.v1.Exempt.headers:type_name -> headgate.quota.v1.HeaderMatch
+	33, // 31: headgate.quota.v1.Response.fields:type_name -> headgate.quota.v1.HeaderField
+	0,  // 32: headgate.quota.v1.Response.headers:type_name -> headgate.quota.v1.HeaderFamily
+	39, // 33: headgate.quota.v1.Limit.matches:type_name -> headgate.quota.v1.Match
+	43, // 34: headgate.quota.v1.Limit.key:type_name -> headgate.quota.v1.KeyPart
+	46, // 35: headgate.quota.v1.Limit.rate:type_name -> headgate.quota.v1.Rate
+	4,  // 36: headgate.quota.v1.Limit.scope:type_name -> headgate.quota.v1.Scope
+	5,  // 37: headgate.quota.v1.Limit.strategy:type_name -> headgate.quota.v1.Strategy
+	2,  // 38: headgate.quota.v1.Limit.missing_key:type_name -> headgate.quota.v1.MissingKey
+	37, // 39: headgate.quota.v1.Limit.cost:type_name -> headgate.quota.v1.Cost
+	1,  // 40: headgate.quota.v1.Limit.algorithm:type_name -> headgate.quota.v1.Algorithm
+	35, // 41: headgate.quota.v1.Limit.variant:type_name -> headgate.quota.v1.Variant
+	43, // 42: headgate.quota.v1.Limit.tier_by:type_name -> headgate.quota.v1.KeyPart
+	36, // 43: headgate.quota.v1.Variant.values:type_name -> headgate.quota.v1.KeyTuple
+	38, // 44: headgate.quota.v1.Cost.response:type_name -> headgate.quota.v1.ResponseCost
+	40, // 45: headgate.quota.v1.Match.path:type_name -> headgate.quota.v1.PathMatch
+	41, // 46: headgate.quota.v1.Match.headers:type_name -> headgate.quota.v1.HeaderMatch
+	42, // 47: headgate.quota.v1.Match.query:type_name -> headgate.quota.v1.QueryMatch
+	6,  // 48: headgate.quota.v1.PathMatch.type:type_name -> headgate.quota.v1.PathMatch.Type
+	7,  // 49: headgate.quota.v1.HeaderMatch.type:type_name -> headgate.quota.v1.HeaderMatch.Type
+	7,  // 50: headgate.quota.v1.QueryMatch.type:type_name -> headgate.quota.v1.HeaderMatch.Type
+	45, // 51: headgate.quota.v1.KeyPart.client_ip:type_name -> headgate.quota.v1.ClientIP
+	3,  // 52: headgate.quota.v1.KeyPart.request:type_name -> headgate.quota.v1.RequestPart
+	44, // 53: headgate.quota.v1.KeyPart.jwt_claim:type_name -> headgate.quota.v1.JWTClaim
+	8,  // 54: headgate.quota.v1.Quota.Connect:input_type -> headgate.quota.v1.SidecarMessage
+	9,  // 55: headgate.quota.v1.Quota.Connect:output_type -> headgate.quota.v1.OperatorMessage
+	55, // [55:56] is the sub-list for method output_type
+	54, // [54:55] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_api_quota_v1_quota_proto_init() }

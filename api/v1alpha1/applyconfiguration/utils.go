@@ -21,10 +21,20 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=ratelimit.headgate.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("ClientIPKey"):
 		return &apiv1alpha1.ClientIPKeyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Cost"):
+		return &apiv1alpha1.CostApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Exempt"):
+		return &apiv1alpha1.ExemptApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GRPCMatch"):
+		return &apiv1alpha1.GRPCMatchApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HeaderField"):
+		return &apiv1alpha1.HeaderFieldApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HeaderMatch"):
 		return &apiv1alpha1.HeaderMatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Injection"):
 		return &apiv1alpha1.InjectionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("JWTClaim"):
+		return &apiv1alpha1.JWTClaimApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("KeyPart"):
 		return &apiv1alpha1.KeyPartApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Limit"):
@@ -33,8 +43,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.LimitStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Match"):
 		return &apiv1alpha1.MatchApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Override"):
+		return &apiv1alpha1.OverrideApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PathMatch"):
 		return &apiv1alpha1.PathMatchApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("QueryMatch"):
+		return &apiv1alpha1.QueryMatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Rate"):
 		return &apiv1alpha1.RateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RateLimitPolicy"):
@@ -43,10 +57,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RateLimitPolicySpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RateLimitPolicyStatus"):
 		return &apiv1alpha1.RateLimitPolicyStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Response"):
+		return &apiv1alpha1.ResponseApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ResponseCost"):
+		return &apiv1alpha1.ResponseCostApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Summary"):
 		return &apiv1alpha1.SummaryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TargetRef"):
 		return &apiv1alpha1.TargetRefApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Tier"):
+		return &apiv1alpha1.TierApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Tiers"):
+		return &apiv1alpha1.TiersApplyConfiguration{}
 
 	}
 	return nil

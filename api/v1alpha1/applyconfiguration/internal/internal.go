@@ -26,15 +26,85 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.headgate.headgate.api.v1alpha1.Algorithm
+  scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.ClientIPKey
   map:
     fields:
+    - name: fromHeader
+      type:
+        scalar: string
     - name: ipv4PrefixBits
       type:
         scalar: numeric
     - name: ipv6PrefixBits
       type:
         scalar: numeric
+    - name: trustedHops
+      type:
+        scalar: numeric
+- name: com.github.headgate.headgate.api.v1alpha1.Cost
+  map:
+    fields:
+    - name: expression
+      type:
+        scalar: string
+    - name: fallback
+      type:
+        scalar: numeric
+    - name: fromResponse
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.ResponseCost
+    - name: header
+      type:
+        scalar: string
+    - name: max
+      type:
+        scalar: numeric
+    - name: tokens
+      type:
+        scalar: numeric
+- name: com.github.headgate.headgate.api.v1alpha1.Exempt
+  map:
+    fields:
+    - name: cidrs
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: headers
+      type:
+        list:
+          elementType:
+            namedType: com.github.headgate.headgate.api.v1alpha1.HeaderMatch
+          elementRelationship: atomic
+    - name: paths
+      type:
+        list:
+          elementType:
+            namedType: com.github.headgate.headgate.api.v1alpha1.PathMatch
+          elementRelationship: atomic
+- name: com.github.headgate.headgate.api.v1alpha1.GRPCMatch
+  map:
+    fields:
+    - name: method
+      type:
+        scalar: string
+    - name: service
+      type:
+        scalar: string
+- name: com.github.headgate.headgate.api.v1alpha1.HeaderFamily
+  scalar: string
+- name: com.github.headgate.headgate.api.v1alpha1.HeaderField
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: value
+      type:
+        scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.HeaderMatch
   map:
     fields:
@@ -43,13 +113,11 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
     - name: type
       type:
-        namedType: com.github.headgate.headgate.api.v1alpha1.HeaderMatchType
+        namedType: com.github.headgate.headgate.api.v1alpha1.ValueMatchType
       default: Exact
     - name: value
       type:
         scalar: string
-- name: com.github.headgate.headgate.api.v1alpha1.HeaderMatchType
-  scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.Injection
   map:
     fields:
@@ -69,21 +137,61 @@ var schemaYAML = typed.YAMLObject(`types:
       default: Automatic
 - name: com.github.headgate.headgate.api.v1alpha1.InjectionMode
   scalar: string
-- name: com.github.headgate.headgate.api.v1alpha1.KeyPart
+- name: com.github.headgate.headgate.api.v1alpha1.JWTClaim
   map:
     fields:
-    - name: clientIP
+    - name: claim
       type:
-        namedType: com.github.headgate.headgate.api.v1alpha1.ClientIPKey
+        scalar: string
     - name: header
       type:
         scalar: string
+      default: Authorization
+- name: com.github.headgate.headgate.api.v1alpha1.KeyPart
+  map:
+    fields:
+    - name: claimOfVerifiedJWT
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.JWTClaim
+    - name: clientIP
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.ClientIPKey
+    - name: cookie
+      type:
+        scalar: string
+    - name: expression
+      type:
+        scalar: string
+    - name: header
+      type:
+        scalar: string
+    - name: pathVariable
+      type:
+        scalar: string
+    - name: query
+      type:
+        scalar: string
+    - name: request
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.RequestPart
+- name: com.github.headgate.headgate.api.v1alpha1.KeyTuple
+  list:
+    elementType:
+      scalar: string
+    elementRelationship: atomic
 - name: com.github.headgate.headgate.api.v1alpha1.Limit
   map:
     fields:
+    - name: algorithm
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.Algorithm
+      default: TokenBucket
     - name: burst
       type:
         scalar: numeric
+    - name: cost
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.Cost
     - name: key
       type:
         list:
@@ -96,9 +204,25 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.headgate.headgate.api.v1alpha1.Match
           elementRelationship: atomic
+    - name: maxInFlight
+      type:
+        scalar: numeric
+    - name: mode
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.Mode
+      default: Enforce
     - name: name
       type:
         scalar: string
+    - name: onMissingKey
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.OnMissingKey
+    - name: overrides
+      type:
+        list:
+          elementType:
+            namedType: com.github.headgate.headgate.api.v1alpha1.Override
+          elementRelationship: atomic
     - name: rate
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.Rate
@@ -110,6 +234,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.Strategy
       default: EqualShare
+    - name: tiers
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.Tiers
+    - name: when
+      type:
+        scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.LimitStatus
   map:
     fields:
@@ -134,6 +264,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.headgate.headgate.api.v1alpha1.Match
   map:
     fields:
+    - name: grpc
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.GRPCMatch
     - name: headers
       type:
         list:
@@ -142,6 +275,12 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: hosts
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
     - name: methods
       type:
         list:
@@ -151,6 +290,33 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: path
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.PathMatch
+    - name: query
+      type:
+        list:
+          elementType:
+            namedType: com.github.headgate.headgate.api.v1alpha1.QueryMatch
+          elementRelationship: associative
+          keys:
+          - name
+- name: com.github.headgate.headgate.api.v1alpha1.Mode
+  scalar: string
+- name: com.github.headgate.headgate.api.v1alpha1.OnMissingKey
+  scalar: string
+- name: com.github.headgate.headgate.api.v1alpha1.Override
+  map:
+    fields:
+    - name: burst
+      type:
+        scalar: numeric
+    - name: rate
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.Rate
+    - name: values
+      type:
+        list:
+          elementType:
+            namedType: com.github.headgate.headgate.api.v1alpha1.KeyTuple
+          elementRelationship: atomic
 - name: com.github.headgate.headgate.api.v1alpha1.PathMatch
   map:
     fields:
@@ -163,6 +329,19 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.PathMatchType
   scalar: string
+- name: com.github.headgate.headgate.api.v1alpha1.QueryMatch
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: type
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.ValueMatchType
+      default: Exact
+    - name: value
+      type:
+        scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.Rate
   map:
     fields:
@@ -193,6 +372,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.headgate.headgate.api.v1alpha1.RateLimitPolicySpec
   map:
     fields:
+    - name: exempt
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.Exempt
     - name: injection
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.Injection
@@ -204,6 +386,13 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: mode
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.Mode
+      default: Enforce
+    - name: response
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.Response
     - name: targetRefs
       type:
         list:
@@ -232,6 +421,44 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: summary
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.Summary
+- name: com.github.headgate.headgate.api.v1alpha1.RequestPart
+  scalar: string
+- name: com.github.headgate.headgate.api.v1alpha1.Response
+  map:
+    fields:
+    - name: body
+      type:
+        scalar: string
+    - name: contentType
+      type:
+        scalar: string
+    - name: fields
+      type:
+        list:
+          elementType:
+            namedType: com.github.headgate.headgate.api.v1alpha1.HeaderField
+          elementRelationship: associative
+          keys:
+          - name
+    - name: headers
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.HeaderFamily
+      default: None
+    - name: status
+      type:
+        scalar: numeric
+- name: com.github.headgate.headgate.api.v1alpha1.ResponseCost
+  map:
+    fields:
+    - name: estimate
+      type:
+        scalar: numeric
+    - name: header
+      type:
+        scalar: string
+    - name: maxDebt
+      type:
+        scalar: numeric
 - name: com.github.headgate.headgate.api.v1alpha1.RolloutMode
   scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.Scope
@@ -263,6 +490,34 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: com.github.headgate.headgate.api.v1alpha1.Tier
+  map:
+    fields:
+    - name: burst
+      type:
+        scalar: numeric
+    - name: name
+      type:
+        scalar: string
+    - name: rate
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.Rate
+- name: com.github.headgate.headgate.api.v1alpha1.Tiers
+  map:
+    fields:
+    - name: by
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.KeyPart
+    - name: tiers
+      type:
+        list:
+          elementType:
+            namedType: com.github.headgate.headgate.api.v1alpha1.Tier
+          elementRelationship: associative
+          keys:
+          - name
+- name: com.github.headgate.headgate.api.v1alpha1.ValueMatchType
+  scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
   map:
     fields:

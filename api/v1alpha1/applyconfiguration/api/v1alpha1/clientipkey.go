@@ -8,12 +8,19 @@ package v1alpha1
 // ClientIPKeyApplyConfiguration represents a declarative configuration of the ClientIPKey type for use
 // with apply.
 //
-// ClientIPKey takes the peer's address, cut to a prefix, so that one customer is one key.
+// ClientIPKey takes the client's address, cut to a prefix, so that one customer is one key. By default it is the peer that
+// opened the connection.
 type ClientIPKeyApplyConfiguration struct {
 	// ipv4PrefixBits is how many bits of an IPv4 address count. Absent: 32, the whole address.
 	IPv4PrefixBits *int32 `json:"ipv4PrefixBits,omitempty"`
 	// ipv6PrefixBits is how many bits of an IPv6 address count. Absent: 64, since one customer usually holds a whole /64.
 	IPv6PrefixBits *int32 `json:"ipv6PrefixBits,omitempty"`
+	// trustedHops is how many proxies in front of the pod write X-Forwarded-For and are believed: 1 takes the last entry, 2 the
+	// one before it. Where there are fewer entries, or it is no address, the peer's address counts. Absent: the peer's.
+	TrustedHops *int32 `json:"trustedHops,omitempty"`
+	// fromHeader is a header with the client's address that the edge sets whatever the client sends, such as CF-Connecting-IP.
+	// Where it is absent or no address, the peer's address counts.
+	FromHeader *string `json:"fromHeader,omitempty"`
 }
 
 // ClientIPKeyApplyConfiguration constructs a declarative configuration of the ClientIPKey type for use with
@@ -35,5 +42,21 @@ func (b *ClientIPKeyApplyConfiguration) WithIPv4PrefixBits(value int32) *ClientI
 // If called multiple times, the IPv6PrefixBits field is set to the value of the last call.
 func (b *ClientIPKeyApplyConfiguration) WithIPv6PrefixBits(value int32) *ClientIPKeyApplyConfiguration {
 	b.IPv6PrefixBits = &value
+	return b
+}
+
+// WithTrustedHops sets the TrustedHops field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TrustedHops field is set to the value of the last call.
+func (b *ClientIPKeyApplyConfiguration) WithTrustedHops(value int32) *ClientIPKeyApplyConfiguration {
+	b.TrustedHops = &value
+	return b
+}
+
+// WithFromHeader sets the FromHeader field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the FromHeader field is set to the value of the last call.
+func (b *ClientIPKeyApplyConfiguration) WithFromHeader(value string) *ClientIPKeyApplyConfiguration {
+	b.FromHeader = &value
 	return b
 }

@@ -12,10 +12,10 @@ import (
 // HeaderMatchApplyConfiguration represents a declarative configuration of the HeaderMatch type for use
 // with apply.
 //
-// HeaderMatch compares one header of a request.
+// HeaderMatch compares one header of a request. Of a header with several lines, one line is enough.
 type HeaderMatchApplyConfiguration struct {
-	// type is Exact.
-	Type *apiv1alpha1.HeaderMatchType `json:"type,omitempty"`
+	// type is Exact, RegularExpression (RE2, on the whole value) or Present.
+	Type *apiv1alpha1.ValueMatchType `json:"type,omitempty"`
 	// name is the header's name; upper and lower case are the same.
 	Name *string `json:"name,omitempty"`
 	// value is the value to find.
@@ -31,7 +31,7 @@ func HeaderMatch() *HeaderMatchApplyConfiguration {
 // WithType sets the Type field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Type field is set to the value of the last call.
-func (b *HeaderMatchApplyConfiguration) WithType(value apiv1alpha1.HeaderMatchType) *HeaderMatchApplyConfiguration {
+func (b *HeaderMatchApplyConfiguration) WithType(value apiv1alpha1.ValueMatchType) *HeaderMatchApplyConfiguration {
 	b.Type = &value
 	return b
 }

@@ -5,15 +5,33 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "github.com/headgate/headgate/api/v1alpha1"
+)
+
 // KeyPartApplyConfiguration represents a declarative configuration of the KeyPart type for use
 // with apply.
 //
-// KeyPart is one element of a key.
+// KeyPart is one element of a key: exactly one of its fields.
 type KeyPartApplyConfiguration struct {
-	// header takes the value of this header; upper and lower case of the name are the same.
+	// header takes the value of this header; upper and lower case of the name are the same. Of several lines the first counts.
 	Header *string `json:"header,omitempty"`
-	// clientIP takes the address of the peer that opened the connection, cut to a prefix.
+	// clientIP takes the address of the client, cut to a prefix.
 	ClientIP *ClientIPKeyApplyConfiguration `json:"clientIP,omitempty"`
+	// cookie takes the value of this cookie.
+	Cookie *string `json:"cookie,omitempty"`
+	// query takes the value of this parameter of the URL's query; of several the first.
+	Query *string `json:"query,omitempty"`
+	// pathVariable takes a variable of the path template that matched. Each entry of match must have a template with it.
+	PathVariable *string `json:"pathVariable,omitempty"`
+	// request takes the request's Path (normalised), Method or Host.
+	Request *apiv1alpha1.RequestPart `json:"request,omitempty"`
+	// claimOfVerifiedJWT takes a claim of a JSON Web Token that somebody in front (a gateway, the mesh) has verified already:
+	// the signature is not checked here, so whoever reaches the pod directly can write any claim.
+	ClaimOfVerifiedJWT *JWTClaimApplyConfiguration `json:"claimOfVerifiedJWT,omitempty"`
+	// expression is CEL that yields a string, a number or a bool, such as request.headers['x-tenant'].lowerAscii(). The key is
+	// missing when the evaluation fails.
+	Expression *string `json:"expression,omitempty"`
 }
 
 // KeyPartApplyConfiguration constructs a declarative configuration of the KeyPart type for use with
@@ -35,5 +53,53 @@ func (b *KeyPartApplyConfiguration) WithHeader(value string) *KeyPartApplyConfig
 // If called multiple times, the ClientIP field is set to the value of the last call.
 func (b *KeyPartApplyConfiguration) WithClientIP(value *ClientIPKeyApplyConfiguration) *KeyPartApplyConfiguration {
 	b.ClientIP = value
+	return b
+}
+
+// WithCookie sets the Cookie field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Cookie field is set to the value of the last call.
+func (b *KeyPartApplyConfiguration) WithCookie(value string) *KeyPartApplyConfiguration {
+	b.Cookie = &value
+	return b
+}
+
+// WithQuery sets the Query field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Query field is set to the value of the last call.
+func (b *KeyPartApplyConfiguration) WithQuery(value string) *KeyPartApplyConfiguration {
+	b.Query = &value
+	return b
+}
+
+// WithPathVariable sets the PathVariable field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PathVariable field is set to the value of the last call.
+func (b *KeyPartApplyConfiguration) WithPathVariable(value string) *KeyPartApplyConfiguration {
+	b.PathVariable = &value
+	return b
+}
+
+// WithRequest sets the Request field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Request field is set to the value of the last call.
+func (b *KeyPartApplyConfiguration) WithRequest(value apiv1alpha1.RequestPart) *KeyPartApplyConfiguration {
+	b.Request = &value
+	return b
+}
+
+// WithClaimOfVerifiedJWT sets the ClaimOfVerifiedJWT field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ClaimOfVerifiedJWT field is set to the value of the last call.
+func (b *KeyPartApplyConfiguration) WithClaimOfVerifiedJWT(value *JWTClaimApplyConfiguration) *KeyPartApplyConfiguration {
+	b.ClaimOfVerifiedJWT = value
+	return b
+}
+
+// WithExpression sets the Expression field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Expression field is set to the value of the last call.
+func (b *KeyPartApplyConfiguration) WithExpression(value string) *KeyPartApplyConfiguration {
+	b.Expression = &value
 	return b
 }

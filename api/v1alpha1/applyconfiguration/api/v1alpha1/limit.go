@@ -12,20 +12,38 @@ import (
 // LimitApplyConfiguration represents a declarative configuration of the Limit type for use
 // with apply.
 //
-// Limit is a rate and a burst for the requests that it matches, per key.
+// Limit is a rate and a burst for the requests that it matches, per key; or, of algorithm Concurrency, how many of them may
+// be under way at once.
 type LimitApplyConfiguration struct {
 	// name is the identity of the limit's buckets, unique in the policy. A renamed limit is a new limit: it starts empty.
 	Name *string `json:"name,omitempty"`
 	// match says which requests count: any entry of the list, where all fields of that entry hold. Absent: every request.
 	Match []MatchApplyConfiguration `json:"match,omitempty"`
-	// key gives one bucket to each distinct tuple of values. Absent: one bucket for all requests. A request that lacks a
-	// header of the key is not counted by this limit.
+	// when is CEL over the request that must hold too, such as request.headers['x-plan'] == 'free'. Where it cannot be evaluated
+	// (a header that is not there) it does not hold.
+	When *string `json:"when,omitempty"`
+	// key gives one bucket to each distinct tuple of values. Absent: one bucket for all requests.
 	Key []KeyPartApplyConfiguration `json:"key,omitempty"`
-	// rate is how many requests are admitted, over time, by all pods together.
+	// onMissingKey says what becomes of a request that lacks a part of the key: Skip (this limit does not count it), Deny, or
+	// Shared (all such requests have one bucket). Absent: Skip.
+	OnMissingKey *apiv1alpha1.OnMissingKey `json:"onMissingKey,omitempty"`
+	// rate is how many requests are admitted, over time, by all pods together. Required, but for algorithm Concurrency.
 	Rate *RateApplyConfiguration `json:"rate,omitempty"`
 	// burst is how many requests may be admitted at once after a pause. Absent: the rate's own number of requests. Over any
 	// interval of length W at most burst + rate * W requests are admitted.
 	Burst *int64 `json:"burst,omitempty"`
+	// overrides give some keys numbers of their own.
+	Overrides []OverrideApplyConfiguration `json:"overrides,omitempty"`
+	// tiers choose the numbers by a value of the request, such as the plan that a header names.
+	Tiers *TiersApplyConfiguration `json:"tiers,omitempty"`
+	// cost is how many tokens a request takes. Absent: 1.
+	Cost *CostApplyConfiguration `json:"cost,omitempty"`
+	// algorithm is TokenBucket (a rate with bursts) or Concurrency (how many requests may be under way at once).
+	Algorithm *apiv1alpha1.Algorithm `json:"algorithm,omitempty"`
+	// maxInFlight is how many requests may be under way at once, in all pods together, for algorithm Concurrency.
+	MaxInFlight *int64 `json:"maxInFlight,omitempty"`
+	// mode is Enforce, or Shadow: count what would have been denied, and deny nothing.
+	Mode *apiv1alpha1.Mode `json:"mode,omitempty"`
 	// scope is Total (the pods together admit what the limit says, however many there are) or PerPod (each pod admits the
 	// whole limit, so the total grows with the number of pods).
 	Scope *apiv1alpha1.Scope `json:"scope,omitempty"`
@@ -60,6 +78,14 @@ func (b *LimitApplyConfiguration) WithMatch(values ...*MatchApplyConfiguration) 
 	return b
 }
 
+// WithWhen sets the When field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the When field is set to the value of the last call.
+func (b *LimitApplyConfiguration) WithWhen(value string) *LimitApplyConfiguration {
+	b.When = &value
+	return b
+}
+
 // WithKey adds the given value to the Key field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Key field.
@@ -70,6 +96,14 @@ func (b *LimitApplyConfiguration) WithKey(values ...*KeyPartApplyConfiguration) 
 		}
 		b.Key = append(b.Key, *values[i])
 	}
+	return b
+}
+
+// WithOnMissingKey sets the OnMissingKey field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OnMissingKey field is set to the value of the last call.
+func (b *LimitApplyConfiguration) WithOnMissingKey(value apiv1alpha1.OnMissingKey) *LimitApplyConfiguration {
+	b.OnMissingKey = &value
 	return b
 }
 
@@ -86,6 +120,59 @@ func (b *LimitApplyConfiguration) WithRate(value *RateApplyConfiguration) *Limit
 // If called multiple times, the Burst field is set to the value of the last call.
 func (b *LimitApplyConfiguration) WithBurst(value int64) *LimitApplyConfiguration {
 	b.Burst = &value
+	return b
+}
+
+// WithOverrides adds the given value to the Overrides field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Overrides field.
+func (b *LimitApplyConfiguration) WithOverrides(values ...*OverrideApplyConfiguration) *LimitApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithOverrides")
+		}
+		b.Overrides = append(b.Overrides, *values[i])
+	}
+	return b
+}
+
+// WithTiers sets the Tiers field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Tiers field is set to the value of the last call.
+func (b *LimitApplyConfiguration) WithTiers(value *TiersApplyConfiguration) *LimitApplyConfiguration {
+	b.Tiers = value
+	return b
+}
+
+// WithCost sets the Cost field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Cost field is set to the value of the last call.
+func (b *LimitApplyConfiguration) WithCost(value *CostApplyConfiguration) *LimitApplyConfiguration {
+	b.Cost = value
+	return b
+}
+
+// WithAlgorithm sets the Algorithm field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Algorithm field is set to the value of the last call.
+func (b *LimitApplyConfiguration) WithAlgorithm(value apiv1alpha1.Algorithm) *LimitApplyConfiguration {
+	b.Algorithm = &value
+	return b
+}
+
+// WithMaxInFlight sets the MaxInFlight field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxInFlight field is set to the value of the last call.
+func (b *LimitApplyConfiguration) WithMaxInFlight(value int64) *LimitApplyConfiguration {
+	b.MaxInFlight = &value
+	return b
+}
+
+// WithMode sets the Mode field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Mode field is set to the value of the last call.
+func (b *LimitApplyConfiguration) WithMode(value apiv1alpha1.Mode) *LimitApplyConfiguration {
+	b.Mode = &value
 	return b
 }
 

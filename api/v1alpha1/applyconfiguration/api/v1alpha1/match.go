@@ -16,6 +16,13 @@ type MatchApplyConfiguration struct {
 	Methods []string `json:"methods,omitempty"`
 	// headers holds when each entry of the list holds.
 	Headers []HeaderMatchApplyConfiguration `json:"headers,omitempty"`
+	// query holds when each entry of the list holds for the query of the request's URL.
+	Query []QueryMatchApplyConfiguration `json:"query,omitempty"`
+	// hosts holds when the request's host is one of the list: a name such as shop.example, or *.shop.example for every name
+	// below it. The port does not count, nor does the case of letters.
+	Hosts []string `json:"hosts,omitempty"`
+	// grpc matches calls of gRPC by service and method.
+	GRPC *GRPCMatchApplyConfiguration `json:"grpc,omitempty"`
 }
 
 // MatchApplyConfiguration constructs a declarative configuration of the Match type for use with
@@ -52,5 +59,36 @@ func (b *MatchApplyConfiguration) WithHeaders(values ...*HeaderMatchApplyConfigu
 		}
 		b.Headers = append(b.Headers, *values[i])
 	}
+	return b
+}
+
+// WithQuery adds the given value to the Query field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Query field.
+func (b *MatchApplyConfiguration) WithQuery(values ...*QueryMatchApplyConfiguration) *MatchApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithQuery")
+		}
+		b.Query = append(b.Query, *values[i])
+	}
+	return b
+}
+
+// WithHosts adds the given value to the Hosts field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Hosts field.
+func (b *MatchApplyConfiguration) WithHosts(values ...string) *MatchApplyConfiguration {
+	for i := range values {
+		b.Hosts = append(b.Hosts, values[i])
+	}
+	return b
+}
+
+// WithGRPC sets the GRPC field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GRPC field is set to the value of the last call.
+func (b *MatchApplyConfiguration) WithGRPC(value *GRPCMatchApplyConfiguration) *MatchApplyConfiguration {
+	b.GRPC = value
 	return b
 }

@@ -15,9 +15,10 @@ import (
 // PathMatch compares the path of a request, after dot segments, repeated slashes and percent-encoding of unreserved
 // characters have been resolved; the request itself is forwarded as it was sent.
 type PathMatchApplyConfiguration struct {
-	// type is PathPrefix (by whole segments: /v1 matches /v1 and /v1/x, not /v10) or Exact.
+	// type is PathPrefix (by whole segments: /v1 matches /v1 and /v1/x, not /v10), Exact, Template (/users/{user}/orders: a
+	// variable stands for one segment, {rest...} at the end for all that follow) or RegularExpression (RE2, on the whole path).
 	Type *apiv1alpha1.PathMatchType `json:"type,omitempty"`
-	// value is the path, which starts with a slash.
+	// value is the path, which starts with a slash, or the expression.
 	Value *string `json:"value,omitempty"`
 }
 

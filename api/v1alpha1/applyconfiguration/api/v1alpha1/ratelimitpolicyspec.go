@@ -5,6 +5,10 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "github.com/headgate/headgate/api/v1alpha1"
+)
+
 // RateLimitPolicySpecApplyConfiguration represents a declarative configuration of the RateLimitPolicySpec type for use
 // with apply.
 //
@@ -16,6 +20,13 @@ type RateLimitPolicySpecApplyConfiguration struct {
 	// limits all apply: a request must be granted by every limit that matches it, in one step; a denial by one gives back
 	// what the others took.
 	Limits []LimitApplyConfiguration `json:"limits,omitempty"`
+	// mode Shadow makes all limits of the policy count what they would have denied, and deny nothing: the way to try a policy, and
+	// to switch it off at once. The label ratelimit.headgate.dev/mode: Shadow on the namespace does the same for its policies.
+	Mode *apiv1alpha1.Mode `json:"mode,omitempty"`
+	// exempt names requests that no limit of the policy counts.
+	Exempt *ExemptApplyConfiguration `json:"exempt,omitempty"`
+	// response is what clients are answered.
+	Response *ResponseApplyConfiguration `json:"response,omitempty"`
 	// injection says how the sidecar gets into the pods and how traffic reaches it.
 	Injection *InjectionApplyConfiguration `json:"injection,omitempty"`
 }
@@ -49,6 +60,30 @@ func (b *RateLimitPolicySpecApplyConfiguration) WithLimits(values ...*LimitApply
 		}
 		b.Limits = append(b.Limits, *values[i])
 	}
+	return b
+}
+
+// WithMode sets the Mode field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Mode field is set to the value of the last call.
+func (b *RateLimitPolicySpecApplyConfiguration) WithMode(value apiv1alpha1.Mode) *RateLimitPolicySpecApplyConfiguration {
+	b.Mode = &value
+	return b
+}
+
+// WithExempt sets the Exempt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Exempt field is set to the value of the last call.
+func (b *RateLimitPolicySpecApplyConfiguration) WithExempt(value *ExemptApplyConfiguration) *RateLimitPolicySpecApplyConfiguration {
+	b.Exempt = value
+	return b
+}
+
+// WithResponse sets the Response field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Response field is set to the value of the last call.
+func (b *RateLimitPolicySpecApplyConfiguration) WithResponse(value *ResponseApplyConfiguration) *RateLimitPolicySpecApplyConfiguration {
+	b.Response = value
 	return b
 }
 
