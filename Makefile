@@ -94,6 +94,8 @@ unit: ## Unit tests with the race detector, against a real API server where they
 	@# What the race detector makes too slow, or changes: long simulations, counts of allocations.
 	$(GO) test ./limiter/... ./sidecar/admission
 	cd hack/tools && $(GO) test ./image
+	@# What others have written about the protocols: h2spec, gRPC's interoperability cases.
+	cd test/conformance && $(GO) test -race ./...
 
 .PHONY: chart
 chart: $(HELM) $(KUSTOMIZE) ## Check that the chart and config/default render.
@@ -119,6 +121,10 @@ demo-down: ## Remove all that the demo made, the local cluster included.
 .PHONY: bench-limiter
 bench-limiter: ## Measure the limiter beside its peers; writes bin/bench/limiter.json and docs/benchmarks/limiter.md.
 	cd hack/bench/limiter && $(GO) run . -json ../../../bin/bench/limiter.json -page ../../../docs/benchmarks/limiter.md
+
+.PHONY: bench-proxy
+bench-proxy: ## Measure the sidecar beside other proxies; writes bin/bench/proxy.json and docs/benchmarks/proxy.md.
+	cd hack/bench/proxy && $(GO) run . -json ../../../bin/bench/proxy.json -page ../../../docs/benchmarks/proxy.md
 
 ##@ Images
 

@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate/limiter"
 	"github.com/headgate/headgate/sidecar/admission"
 	"github.com/headgate/headgate/sidecar/proxy/http1"
+	"github.com/headgate/headgate/sidecar/proxy/http2"
 	"github.com/headgate/headgate/sidecar/respond"
 )
 
@@ -34,31 +35,49 @@ type decider struct {
 // Decide implements http1.Gate.
 func (g *decider) Decide(h *http1.Head, peer netip.Addr, then func(admission.Decision)) (admission.Decision, *admission.Held) {
 	g.request = admission.Request{Method: h.Method, Path: h.Path, Query: h.Query, Host: h.Host, Header: h, Peer: peer}
-	return g.decide(then)
-}
-
-// decide decides the request in scratch.
-func (g *decider) decide(then func(admission.Decision)) (admission.Decision, *admission.Held) {
-	began := g.clock()
-	d, held := g.engine.DecideOrHold(&g.request, began, then)
-	g.observer.Observe(g.clock().Sub(began).Seconds())
-	return d, held
+	return g.Ask(&g.request, then)
 }
 
 // Answer implements http1.Gate.
 func (g *decider) Answer(h *http1.Head, d *admission.Decision, v *http1.Verdict) {
 	if !d.Allowed {
-		asker := respond.Asker{Method: h.Method}
-		if types := h.Values("Content-Type"); len(types) > 0 {
-			asker.ContentType = types[0]
-		}
-		v.Answer = respond.To(asker, d)
+		v.Answer = answer(h.Method, h, d)
 		return
 	}
 	v.Fields = respond.Standing(d)
 	if d.Ticket != nil {
 		v.Ticket = ticket{d.Ticket, g.clock}
 	}
+}
+
+// Ask implements http2.Gate.
+func (g *decider) Ask(r *admission.Request, then func(admission.Decision)) (admission.Decision, *admission.Held) {
+	began := g.clock()
+	d, held := g.engine.DecideOrHold(r, began, then)
+	g.observer.Observe(g.clock().Sub(began).Seconds())
+	return d, held
+}
+
+// Say implements http2.Gate.
+func (g *decider) Say(r *admission.Request, d *admission.Decision) (v http2.Verdict) {
+	if !d.Allowed {
+		v.Answer = answer(r.Method, r.Header, d)
+		return v
+	}
+	v.Fields = respond.Standing(d)
+	if d.Ticket != nil {
+		v.Ticket = ticket{d.Ticket, g.clock}
+	}
+	return v
+}
+
+// answer is for a client whose request is not passed on.
+func answer(method string, header admission.Header, d *admission.Decision) respond.Answer {
+	asker := respond.Asker{Method: method}
+	if types := header.Values("Content-Type"); len(types) > 0 {
+		asker.ContentType = types[0]
+	}
+	return respond.To(asker, d)
 }
 
 // ticket is an admission.Ticket that knows the time.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/netip"
 
+	"github.com/headgate/headgate/sidecar/proxy/http2"
 	"github.com/headgate/headgate/sidecar/proxy/loop"
 )
 
@@ -76,15 +77,12 @@ const (
 	speaksHTTP2
 )
 
-// prefaceStart begins HTTP/2's connection preface and no HTTP/1.1 request: no method is called PRI.
-const prefaceStart = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-
 func protocolOf(first []byte) protocol {
-	n := min(len(first), len(prefaceStart))
+	n := min(len(first), len(http2.Preface))
 	switch {
-	case string(first[:n]) != prefaceStart[:n]:
-		return speaksHTTP1
-	case n < len(prefaceStart):
+	case string(first[:n]) != http2.Preface[:n]:
+		return speaksHTTP1 // no method is called PRI
+	case n < len(http2.Preface):
 		return unknown
 	}
 	return speaksHTTP2

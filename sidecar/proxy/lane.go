@@ -4,10 +4,10 @@
 package proxy
 
 import (
-	"net"
 	"net/netip"
 
 	"github.com/headgate/headgate/sidecar/proxy/http1"
+	"github.com/headgate/headgate/sidecar/proxy/http2"
 	"github.com/headgate/headgate/sidecar/proxy/loop"
 	"github.com/headgate/headgate/sidecar/proxy/passthrough"
 	"github.com/headgate/headgate/sidecar/proxy/upstream"
@@ -20,6 +20,7 @@ type lane struct {
 	patience  *loop.Timeouts
 	greetings map[*greeting]struct{}
 	http1     *http1.Server
+	http2     *http2.Server
 	relays    *passthrough.Relays
 	listener  loop.Listener
 	finishing bool
@@ -35,31 +36,41 @@ func newLane(p *Proxy) (*lane, error) {
 	l.patience = runner.NewTimeouts(limits.HeadTime)
 	app := upstream.New(runner, p.options.AppPort)
 	l.relays = passthrough.New(runner, app, limits.Memory, l.left)
+	gate := &decider{engine: p.options.Engine, clock: p.options.Clock, observer: p.options.Observer}
 	l.http1 = http1.NewServer(http1.Options{
 		Loop:     runner,
 		App:      app,
-		Gate:     &decider{engine: p.options.Engine, clock: p.options.Clock, observer: p.options.Observer},
+		Gate:     gate,
 		Limits:   limits,
 		Draining: p.draining.Load,
 		Relays:   l.relays,
 		Left:     l.left,
 	})
+	l.http2 = http2.NewServer(http2.Options{
+		Loop:     runner,
+		App:      app,
+		Gate:     gate,
+		Limits:   http2.Limits{Head: limits.Head, Streams: mostStreams, HeadTime: limits.HeadTime, Idle: limits.Idle, Linger: limits.Linger, Memory: limits.Memory},
+		Draining: p.draining.Load,
+		Left:     l.left,
+	})
 	return l, nil
 }
+
+// mostStreams is how many requests one HTTP/2 connection may have at once, if the application does not want fewer.
+const mostStreams = 1000
 
 // serve gives a connection to who knows its protocol.
 func (l *lane) serve(g *greeting, spoken protocol, first []byte, ready, hung bool) {
 	switch spoken {
 	case speaksHTTP2:
-		if conn, err := g.client.Detach(); err == nil {
-			go l.proxy.serveH2(&replayed{TCPConn: conn.(*net.TCPConn), first: append([]byte(nil), first...)})
-		}
-		l.left()
+		l.http2.Serve(g.client, g.peer, peerName(g.peer), first, ready, hung)
 	default:
 		l.http1.Serve(g.client, g.peer, peerName(g.peer), first, ready, hung)
 	}
 }
 
+// peerName is a client's address as X-Forwarded-For tells it.
 func peerName(peer netip.Addr) string {
 	if !peer.IsValid() {
 		return ""
@@ -68,7 +79,7 @@ func peerName(peer netip.Addr) string {
 }
 
 // open is how many connections are open.
-func (l *lane) open() int { return len(l.greetings) + l.http1.Len() + l.relays.Len() }
+func (l *lane) open() int { return len(l.greetings) + l.http1.Len() + l.http2.Len() + l.relays.Len() }
 
 // left ends the loop once nothing is open and nothing comes.
 func (l *lane) left() {
@@ -78,7 +89,7 @@ func (l *lane) left() {
 }
 
 // drain asks the clients that can be asked between two requests to go elsewhere.
-func (l *lane) drain() {}
+func (l *lane) drain() { l.http2.Drain() }
 
 // finish ends every connection when it is between two requests, and the loop with the last of them.
 func (l *lane) finish() {
@@ -88,6 +99,7 @@ func (l *lane) finish() {
 		g.close()
 	}
 	l.http1.Finish()
+	l.http2.Finish()
 	l.left()
 }
 
@@ -98,6 +110,7 @@ func (l *lane) cut() int {
 		g.close()
 	}
 	l.http1.Cut()
+	l.http2.Cut()
 	l.relays.Cut()
 	return n
 }

@@ -6,9 +6,7 @@ package proxy
 import (
 	"fmt"
 	"net"
-	"net/http"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -35,18 +33,12 @@ type Proxy struct {
 	listener net.Listener
 	options  Options
 
-	handler http.Handler
-	h2app   *http.Transport
-
 	draining atomic.Bool
-	inflight atomic.Int64 // requests over HTTP/2
 
 	mu     sync.Mutex
 	lanes  []*lane // while Serve runs
 	closed bool
 	ended  chan struct{} // closed when all lanes have ended
-	h2     *server       // takes new HTTP/2 connections
-	h2old  *server       // took them before the drain
 }
 
 // mostLanes bounds the loops of a proxy. One passes on some 40,000 requests per second.
@@ -57,41 +49,7 @@ func New(listener net.Listener, o Options) *Proxy {
 	if o.limits == (http1.Limits{}) {
 		o.limits = http1.DefaultLimits()
 	}
-	p := &Proxy{listener: listener, options: o, ended: make(chan struct{})}
-	p.h2app = newTransport(o.AppPort)
-	p.handler = p.counted(&handler{
-		engine:   o.Engine,
-		clock:    o.Clock,
-		observer: o.Observer,
-		forward:  newForward(p.h2app, strconv.Itoa(o.AppPort), o.Clock, p.draining.Load),
-		draining: p.draining.Load,
-	})
-	p.h2 = p.newServer()
-	return p
-}
-
-// serveH2 gives a connection to the server that takes HTTP/2 now.
-func (p *Proxy) serveH2(conn net.Conn) {
-	for {
-		p.mu.Lock()
-		s, closed := p.h2, p.closed
-		p.mu.Unlock()
-		if s.queue.put(conn) {
-			return
-		}
-		if closed {
-			_ = conn.Close()
-			return
-		}
-	}
-}
-
-func (p *Proxy) counted(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.inflight.Add(1)
-		defer p.inflight.Add(-1)
-		next.ServeHTTP(w, r)
-	})
+	return &Proxy{listener: listener, options: o, ended: make(chan struct{})}
 }
 
 // Serve accepts until Shutdown.
@@ -104,7 +62,6 @@ func (p *Proxy) Serve() error {
 	if err != nil || lanes == nil {
 		return err
 	}
-	p.h2.start()
 	var running sync.WaitGroup
 	for _, l := range lanes {
 		running.Go(l.loop.Run)

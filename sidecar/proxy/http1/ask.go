@@ -185,7 +185,7 @@ func (c *Conn) deny(h *Head, v *Verdict) {
 func (c *Conn) refuse(err error) {
 	status := errSyntax
 	_ = errors.As(err, &status)
-	if c.answering != passing { // else an answer is on its way already, and is cut
+	if c.answering != passing && status != errForeign { // else an answer is on its way already, and is cut
 		c.reply(c.server.plain(int(status), http.StatusText(int(status)), false, true))
 	}
 	c.finish()

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -29,9 +28,8 @@ type script struct {
 	closed bool
 }
 
-func (s *script) Handle(loop.Handler)       {}
-func (s *script) Detach() (net.Conn, error) { return nil, nil }
-func (s *script) Connected() error          { return nil }
+func (s *script) Handle(loop.Handler) {}
+func (s *script) Connected() error    { return nil }
 func (s *script) Read(b []byte) (int, error) {
 	if len(s.pieces) == 0 {
 		return 0, loop.ErrAgain

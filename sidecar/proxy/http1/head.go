@@ -51,6 +51,8 @@ const (
 	errSlow     = refusal(http.StatusRequestTimeout)
 	errGateway  = refusal(http.StatusBadGateway)
 	errBusy     = refusal(http.StatusServiceUnavailable)
+	// errForeign is another protocol's: there is no answer that it would understand.
+	errForeign = refusal(0)
 )
 
 // findHead looks for the empty line that ends a head. line is where the first line begins that it has not seen the end of,
@@ -185,6 +187,8 @@ func (h *Head) requestLine(raw []byte) (next int, target []byte, err error) {
 		h.Minor = 0
 	case len(version) == len("HTTP/1.1") && version[:5] == "HTTP/" && version[6] == '.':
 		return 0, nil, errVersion
+	case line[0] != '/' && !bytes.HasPrefix(line[length+1:], []byte("HTTP/")):
+		return 0, nil, errForeign
 	default:
 		return 0, nil, errSyntax
 	}

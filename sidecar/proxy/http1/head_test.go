@@ -176,6 +176,7 @@ func TestWhatCouldBeReadInTwoWaysIsRefused(t *testing.T) {
 		"a version in lower case":              {crlf("GET / http/1.1", "Host: a"), errSyntax},
 		"another version":                      {crlf("GET / HTTP/2.0", "Host: a"), errVersion},
 		"a version to come":                    {crlf("GET / HTTP/1.2", "Host: a"), errVersion},
+		"words of another protocol":            {crlf("INVALID CONNECTION PREFACE"), errForeign},
 		"a method that is none":                {crlf("G(T / HTTP/1.1", "Host: a"), errSyntax},
 		"no method":                            {crlf(" / HTTP/1.1", "Host: a"), errSyntax},
 		"NUL in a value":                       {post("X: a\x00b"), errSyntax},

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"runtime"
 	"syscall"
 	"time"
@@ -252,15 +251,6 @@ func (d *descriptor) Close() {
 	d.poller.forget(d.id)
 	_ = unix.Close(d.fd)
 	d.fd = -1
-}
-
-func (d *descriptor) Detach() (net.Conn, error) {
-	d.poller.forget(d.id)
-	_ = unix.EpollCtl(d.poller.fd, unix.EPOLL_CTL_DEL, d.fd, nil)
-	f := os.NewFile(uintptr(d.fd), "")
-	defer func() { _ = f.Close() }()
-	d.fd = -1
-	return net.FileConn(f)
 }
 
 func (d *descriptor) Abort() {

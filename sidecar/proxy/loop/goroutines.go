@@ -292,8 +292,6 @@ func (s *stream) Close() {
 
 const closePatience = time.Second
 
-func (s *stream) Detach() (net.Conn, error) { return nil, errors.ErrUnsupported }
-
 func (s *stream) Abort() {
 	if tcp, ok := s.conn.(*net.TCPConn); ok && !s.closed {
 		_ = tcp.SetLinger(0)

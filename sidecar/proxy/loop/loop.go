@@ -49,8 +49,6 @@ type Socket interface {
 	CloseWrite()
 	// Close ends both directions. No event follows. What was written is delivered, unless something is unread.
 	Close()
-	// Detach takes the socket off its loop, for somebody who waits for it otherwise.
-	Detach() (net.Conn, error)
 	// Abort ends both directions so that the peer notices that something is missing.
 	Abort()
 }

@@ -53,6 +53,8 @@ func (s *Relays) Join(client, app Half, over func()) {
 	s.all[r] = struct{}{}
 	r.client.half(r, client)
 	r.app.half(r, app)
+	r.client.flush()
+	r.app.flush()
 	r.run()
 }
 
@@ -110,7 +112,7 @@ func (s *side) Ready(e loop.Events) {
 	if e&(loop.Hangup|loop.Broken) != 0 {
 		s.hung = true
 	}
-	if e&loop.Writable != 0 && len(s.waiting) > 0 {
+	if e&loop.Writable != 0 {
 		s.flush()
 	}
 	r.run()
@@ -184,6 +186,9 @@ func (s *side) write(b []byte) {
 }
 
 func (s *side) flush() {
+	if len(s.waiting) == 0 || s.relay.ended {
+		return
+	}
 	n, err := s.socket.Write(s.waiting)
 	switch {
 	case errors.Is(err, loop.ErrAgain):
