@@ -38,10 +38,10 @@
 // since splitting a bucket by rate always makes requests wait for longer than one bucket would (Guerin, arXiv
 // 1909.08969); a request held for some milliseconds until its loan comes wins that back.
 //
-// A new leader has an empty pool. Where its predecessor stopped in order, its last word (Handover) says what was left. Of
+// A new leader has an empty pool. Where its predecessor stopped in order, its last word (Remainder) says what was left. Of
 // one that crashed nothing can be taken over: what a pod saw of the pool may be older than a loan to another pod that is
 // dead, proven gone and forgotten.
 //
 // Everything here is a pure state machine: messages in, grants out, time a parameter in nanoseconds of one monotonic clock.
-// Nothing is safe for concurrent use; the owner serialises the calls. Package sim runs it against the world.
+// Nothing but a Purse is safe for concurrent use; the owner serialises the calls. Package sim runs it against the world.
 package escrow

@@ -33,7 +33,7 @@ func BenchmarkClaimAndLendAmongAThousandPods(b *testing.B) {
 	ids := make([]string, 1000)
 	for i := range ids {
 		ids[i] = strconv.Itoa(i)
-		f.Hello(ids[i], escrow.Beat{Epoch: 1, Sent: 1}, 0)
+		f.Hello(ids[i], ids[i], escrow.Beat{Epoch: 1, Sent: 1}, 0)
 	}
 	granted := make(map[string]int64, len(ids))
 	emit := func(id string, l escrow.Loan) { granted[id] = l.Granted }

@@ -9,8 +9,6 @@ import "math"
 type Recovery struct {
 	// Epoch of this leader, above any before it.
 	Epoch uint64
-	// Previous is the epoch directly before; a Handover of another one is refused.
-	Previous uint64
 	// First says that the limit has never been served: the pool starts full. It may be true once in a limit's life.
 	First bool
 	// Existing are the processes that may run and have to say what they hold.
@@ -18,6 +16,9 @@ type Recovery struct {
 	// Unshared says that no existing process has a share, by a durable note that is taken away before the first is handed
 	// out. It is implied where a quarter of Ceiling is below one token.
 	Unshared bool
+	// Rest is what the leader directly before left of every account that is not restored by itself; nil if it did not stop
+	// in order, or is not the one directly before.
+	Rest *Remainder
 	// Ceiling is the largest burst that an existing process may have been told, in tokens, and CeilingOutstanding the
 	// largest Limit.Outstanding; 0 means those of the limit.
 	Ceiling, CeilingOutstanding int64
@@ -42,6 +43,7 @@ type Fleet struct {
 	ledger  *Ledger
 	pods    map[string]*pod
 	list    []*pod
+	dirty   []*pod // those that are owed an order
 	seq     uint64
 	planned bool // nothing has changed since the last plan
 	edit    uint64
@@ -91,8 +93,11 @@ func NewFleet(l Limit, sleep int64, r Recovery, now int64) *Fleet {
 	f.recount()
 	first := newMint(f)
 	f.mints = append(f.mints, first)
-	if r.First && len(r.Existing) == 0 {
+	switch {
+	case r.First && len(r.Existing) == 0:
 		first.pool = first.room()
+	case r.Rest != nil:
+		first.resume(*r.Rest)
 	}
 	return f
 }
@@ -106,7 +111,7 @@ func (f *Fleet) Lease(until, now int64) {
 	}
 }
 
-// Stop ends this leader's part for good, whatever lease is renewed: nothing is granted from now on, so Handover may be asked of the mints.
+// Stop ends this leader's part for good, whatever lease is renewed: nothing is granted from now on, so Rest and Remainder may be asked for.
 func (f *Fleet) Stop(now int64) {
 	f.advance(now)
 	f.stopped, f.deadline = true, math.MinInt64
@@ -142,7 +147,7 @@ func (f *Fleet) Edit(l Limit, now int64) {
 	for _, p := range f.list {
 		p.order.Seq = f.seq
 		f.setAwake(p)
-		p.dirty = true
+		f.soil(p)
 	}
 	f.recount()
 	f.planned = false
@@ -169,7 +174,7 @@ func (f *Fleet) Account(now int64) *Mint {
 	f.advance(now)
 	f.mints[0].sync()
 	m := newMint(f)
-	m.pool = f.mints[0].pool
+	m.pool, m.resumed, m.bound = f.mints[0].pool, f.mints[0].resumed, f.mints[0].bound
 	f.mints = append(f.mints, m)
 	return m
 }

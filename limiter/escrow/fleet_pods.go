@@ -5,8 +5,9 @@ package escrow
 
 // Hello takes in a process that has adopted this epoch and says what it holds: its share in the Beat, and its loans in
 // the claims that came with it, which the caller passes on to the mints before anything else. Accounts that are not
-// among the claims have nothing lent to it. A repeated Hello is a Beat.
-func (f *Fleet) Hello(id string, b Beat, now int64) {
+// among the claims have nothing lent to it. A repeated Hello is a Beat. origin is what Recovery.Existing calls it: another
+// process of the same pod proves that the one before has ended.
+func (f *Fleet) Hello(id, origin string, b Beat, now int64) {
 	if b.Epoch != f.recovery.Epoch || !f.Leading(now) {
 		return
 	}
@@ -14,12 +15,13 @@ func (f *Fleet) Hello(id string, b Beat, now int64) {
 	b.Units = min(b.Units, Whole)
 	if f.pods[id] == nil {
 		f.sync()
-		p := &pod{id: id, want: WantFull, dirty: true}
+		p := &pod{id: id, want: WantFull}
 		p.order = Order{Seq: f.seq, Units: b.Units, Awake: b.Awake}
 		f.pods[id] = p
 		f.list = append(f.list, p)
+		f.soil(p)
 		f.ledger.Join(id, b.Units, f.now)
-		f.ledger.Register(id, b.Units, f.now)
+		f.ledger.Register(origin, b.Units, f.now)
 		f.shared = f.shared || b.Units > 0
 		p.units = b.Units
 		f.recount()
@@ -50,7 +52,7 @@ func (f *Fleet) Beat(id string, b Beat, now int64) bool {
 	}
 	if b.Sent > p.sent {
 		p.sent = b.Sent
-		p.dirty = true
+		f.soil(p)
 		want := WantFull
 		if b.Draining {
 			want = WantKeep
@@ -90,11 +92,27 @@ func (f *Fleet) Gone(id string, now int64) {
 			}
 		}
 	}
-	f.ledger.Register(id, 0, f.now)
 	f.recount()
 	f.sync()
 	f.planned = false
 }
+
+// Absent notes that one of Recovery.Existing is proven not to run.
+func (f *Fleet) Absent(origin string, now int64) {
+	f.advance(now)
+	f.sync()
+	f.ledger.Register(origin, 0, f.now)
+	f.recount()
+	f.sync()
+	f.planned = false
+}
+
+// Knows reports whether a process has said Hello and is not gone.
+func (f *Fleet) Knows(id string) bool { return f.pods[id] != nil }
+
+// Raise goes on under a higher epoch, with everything as it is: the processes adopt it and say Hello again, and refuse from
+// then on what was sent under the lower one.
+func (f *Fleet) Raise(epoch uint64) { f.recovery.Epoch = max(f.recovery.Epoch, epoch) }
 
 // reconnect undoes Disconnect for a process that kept what it had: its pending shares stay pending.
 func (l *Ledger) reconnect(id string) {

@@ -3,7 +3,7 @@
 
 package escrow
 
-// Flush calls emit with every order that is due, in the order in which the processes came. Call it after every message
+// Flush calls emit with every order that is due, in the order in which they came to be. Call it after every message
 // that was taken in, and when Next has passed.
 func (f *Fleet) Flush(now int64, emit func(id string, o Order)) {
 	if !f.Leading(now) {
@@ -11,16 +11,25 @@ func (f *Fleet) Flush(now int64, emit func(id string, o Order)) {
 	}
 	f.advance(now)
 	f.plan()
-	for _, p := range f.list {
-		if !p.dirty {
+	for _, p := range f.dirty {
+		p.dirty = false
+		if f.pods[p.id] != p {
 			continue
 		}
-		p.dirty = false
 		p.order.Epoch = f.recovery.Epoch
 		p.order.Sent = f.now
 		p.order.Heard = p.sent
 		p.order.Limit = f.limit
 		emit(p.id, p.order)
+	}
+	f.dirty = f.dirty[:0]
+}
+
+// soil notes that a process is owed an order.
+func (f *Fleet) soil(p *pod) {
+	if !p.dirty {
+		p.dirty = true
+		f.dirty = append(f.dirty, p)
 	}
 }
 
@@ -65,7 +74,7 @@ func (f *Fleet) plan() {
 		p := f.pods[g.Holder]
 		p.order.Units = g.Units
 		p.order.Seq = f.seq
-		p.dirty = true
+		f.soil(p)
 		p.units = f.ledger.holders[p.id].believed()
 		f.setAwake(p)
 	}

@@ -8,8 +8,11 @@ import "slices"
 // Holder is the process's side of one account: loans, the account's part of the share, and counters that never decrease.
 // A request that finds enough waits for nothing. It belongs to the Sleeper that made it.
 type Holder struct {
-	s    *Sleeper
-	born int64
+	s     *Sleeper
+	born  int64
+	purse Purse
+	out   Hold // what was put in the purse and is not known to be spent; counted as reserved
+	bare  bool // the account's share is kept elsewhere
 
 	share         int64  // micro-tokens earned by the share itself
 	seen          uint64 // Sleeper.earned that is in share
@@ -17,7 +20,6 @@ type Holder struct {
 
 	granted, spent, returned int64 // tokens of loans, since born
 	reserved                 int64 // tokens of loans
-	handover                 Handover
 
 	demand demand
 	queued int64 // cost of the requests held
@@ -43,9 +45,27 @@ func (s *Sleeper) Account(now int64) *Holder {
 	return h
 }
 
+// Loans returns the holder of an account that lives on loans alone: its part of the share is kept elsewhere, by the numbers
+// that Share tells.
+func (s *Sleeper) Loans(now int64) *Holder {
+	h := s.Account(now)
+	h.bare, h.share = true, 0
+	return h
+}
+
+// Purse is where the tokens at hand lie, for all goroutines.
+func (h *Holder) Purse() *Purse { return &h.purse }
+
 // settle moves what the share has earned into the account, as far as it has room. While the share sleeps, what it has is
 // kept: it counts within the quarter of the burst that is set apart for shares.
 func (h *Holder) settle() {
+	if h.bare {
+		return
+	}
+	if h.out.share > 0 && h.reservedShare > h.s.whole {
+		h.collect()
+		h.out.shrink(h, h.reservedShare-h.s.whole)
+	}
 	most := max(h.s.room()-h.reservedShare, 0)
 	if h.share < most {
 		h.share += int64(min(h.s.earned-h.seen, uint64(most-h.share)))
@@ -57,11 +77,16 @@ func (h *Holder) settle() {
 // loan is what is borrowed and free to be taken, in tokens.
 func (h *Holder) loan() int64 { return h.granted - h.spent - h.returned - h.reserved }
 
-// Available returns how many whole tokens could be taken now.
+// Available returns how many whole tokens could be taken now, in the purse and beside it.
 func (h *Holder) Available(now int64) int64 {
 	h.s.advance(now)
 	h.settle()
-	return h.loan() + h.share/Micro
+	return h.atHand()
+}
+
+// atHand is Available without what was earned since.
+func (h *Holder) atHand() int64 {
+	return max(0, h.loan()) + h.share/Micro + h.purse.Left()
 }
 
 // Take takes n tokens for a request that is forwarded at once: all or nothing.
@@ -112,21 +137,15 @@ func (h *Holder) Loan(l Loan) {
 	}
 }
 
-// Handover keeps a leader's last word for the next one.
-func (h *Holder) Handover(w Handover) {
-	if w.Epoch > h.handover.Epoch {
-		h.handover = w
-	}
-}
-
 // Forgettable reports whether the account is as if it had never been there. Then, and only then, the owner may Forget it.
 func (h *Holder) Forgettable(now int64) bool {
 	h.s.advance(now)
+	h.collect()
 	h.settle()
 	first := h.s.holders[0]
 	first.settle()
 	return h.granted == h.spent+h.returned && h.told.spent == h.spent && h.told.returned == h.returned &&
-		h.reserved == 0 && h.reservedShare == 0 && h.queued == 0 && h.share >= first.share
+		h.reserved == 0 && h.reservedShare == 0 && h.queued == 0 && (h.bare || h.share >= first.share)
 }
 
 // Forget takes the account out of the process.

@@ -42,7 +42,8 @@ func (h *Holder) Claim(now int64) (Claim, bool) {
 	if !over {
 		target = min(h.demand.ahead()+h.queued, h.s.limit.Outstanding())
 	}
-	want := h.granted + max(0, target-h.loan()-h.share/Micro)
+	h.collect()
+	want := h.granted + max(0, target-h.atHand())
 	since := now - h.told.at
 
 	if h.queued == 0 && (since >= returnGap || over && since >= moreGap) {
@@ -50,10 +51,10 @@ func (h *Holder) Claim(now int64) (Claim, bool) {
 		if over {
 			keep = 0
 		}
-		h.returned += max(0, h.loan()-keep)
+		h.giveBack(keep)
 	}
 	// The first held request is not covered, nor by what has been asked for.
-	short := h.queued > 0 && h.head > h.loan()+h.share/Micro && h.told.want <= h.granted
+	short := h.queued > 0 && h.head > h.atHand() && h.told.want <= h.granted
 	step := int64(1)
 	if h.told.want > h.granted {
 		step = 2 // the leader knows, and may have none
@@ -83,6 +84,8 @@ func (h *Holder) Registration(now int64) Claim {
 
 // Final returns everything that is borrowed and not reserved: the last claim of a process that admits nothing any more.
 func (h *Holder) Final(now int64) Claim {
+	h.collect()
+	h.reclaim(h.purse.Left())
 	h.returned += h.loan()
 	h.queued, h.head = 0, 0
 	return h.claim(h.granted, now)
@@ -95,6 +98,6 @@ func (h *Holder) claim(want, now int64) Claim {
 	return Claim{
 		Epoch: h.s.epoch, Born: h.born, Sent: h.told.sent,
 		Granted: h.granted, Spent: h.spent, Returned: h.returned,
-		Want: want, Least: max(1, min(h.head-max(h.loan(), 0), h.s.limit.Outstanding())), Handover: h.handover,
+		Want: want, Least: max(1, min(h.head-h.atHand(), h.s.limit.Outstanding())),
 	}
 }

@@ -64,8 +64,6 @@ type Claim struct {
 	Want int64
 	// Least is the smallest loan that is of use, in tokens: the cost of a held request. A loan is not less.
 	Least int64
-	// Handover is the newest that the process has heard of, for the next leader.
-	Handover Handover
 }
 
 // possible reports whether the counters can be those of a process that keeps the rules.
@@ -80,20 +78,4 @@ type Loan struct {
 	Born int64
 	// Granted counts all tokens granted since Born; the increase is the loan.
 	Granted int64
-}
-
-// Handover is a leader's last word on an account: after it, that leader grants nothing. It lets the next leader go on
-// with what was in the pool.
-//
-// Only a last word can be used so. The level that came with an ordinary loan is an upper bound of the pool only together
-// with every later loan, and the borrower of a later one may be dead, proven gone and forgotten.
-type Handover struct {
-	// Epoch of the leader that stopped; 0 in an empty Handover.
-	Epoch uint64
-	// Level of the pool in micro-tokens.
-	Level int64
-	// Lent is an upper bound of what all processes hold in loans, in tokens.
-	Lent int64
-	// Shared says that a process may have a share of the limit.
-	Shared bool
 }

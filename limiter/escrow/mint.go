@@ -25,9 +25,8 @@ type Mint struct {
 	lost      []*borrower
 
 	registered int64 // what existing processes said they held when they registered, in tokens
-	handover   bool  // a predecessor's last word has been taken in
-	bound      int64 // of what existing processes hold, in tokens, if handover
-	headroom   int64 // the least part of the burst that was neither in the pool nor lent, in micro-tokens
+	resumed    bool  // it goes on with what its predecessor left
+	bound      int64 // of what existing processes hold, in tokens, if resumed
 }
 
 // borrower is what one process has to do with one account, in tokens, counted from the start of the process.
@@ -46,7 +45,7 @@ type borrower struct {
 func (b *borrower) outstanding() int64 { return b.granted - b.spent - b.returned }
 
 func newMint(f *Fleet) *Mint {
-	return &Mint{f: f, seen: f.earned, borrowers: map[*pod]*borrower{}, headroom: forever}
+	return &Mint{f: f, seen: f.earned, borrowers: map[*pod]*borrower{}}
 }
 
 // room is the most that the pool may hold, in micro-tokens: less than nothing while more is lent than new numbers allow.
@@ -68,7 +67,7 @@ func (m *Mint) unheard() int64 {
 	if c := m.f.recovery.CeilingOutstanding; n < most/c {
 		most = n * c
 	}
-	if m.handover {
+	if m.resumed {
 		most = min(most, max(0, m.bound-m.registered))
 	}
 	return most
@@ -81,10 +80,7 @@ func (m *Mint) sync() {
 	m.clamp()
 }
 
-func (m *Mint) clamp() {
-	m.pool = min(m.pool, max(m.room(), 0))
-	m.headroom = min(m.headroom, m.f.limit.Burst*Micro-m.lent*Micro-m.pool)
-}
+func (m *Mint) clamp() { m.pool = min(m.pool, max(m.room(), 0)) }
 
 // Claim takes in what a process says about this account. Only a registered process is heard, and only where its sums can
 // be: nobody has spent and returned more than was granted.
@@ -110,7 +106,6 @@ func (m *Mint) Claim(id string, c Claim, now int64) {
 		return
 	}
 	m.count(b, c)
-	m.resume(c.Handover)
 	m.clamp()
 	if c.Sent > b.sent {
 		b.sent, b.want, b.least = c.Sent, c.Want, max(c.Least, 1)

@@ -22,10 +22,10 @@ type Sleeper struct {
 	answered int64  // when the newest beat that the leader has heard was sent
 	draining bool
 
-	beat     int64 // when the newest beat was sent
-	urgent   bool
-	promised bool
-	wakes    int64 // D after the newest promise was sent
+	beat    int64 // when the newest beat was sent
+	urgent  bool
+	ordered bool
+	wakes   int64 // D after the newest promise was sent
 
 	now      int64
 	isolated bool
@@ -95,7 +95,7 @@ func (s *Sleeper) Order(o Order, now int64) {
 	s.seq, s.limit, s.units, s.awake = o.Seq, o.Limit, o.Units, o.Awake
 	s.whole, s.tenth = o.Limit.isolatedCap(o.Units), o.Limit.awakeCap(o.Units)
 	s.settle()
-	s.urgent = true
+	s.urgent, s.ordered = true, true
 }
 
 // Next returns when a Beat is due if nothing else happens.
@@ -131,7 +131,7 @@ func (s *Sleeper) report(now int64) Beat {
 			s.settle()
 			s.isolated = false
 		}
-		s.promised, s.wakes = true, now+s.sleep
+		s.wakes = now + s.sleep
 	}
 	return Beat{
 		Epoch: s.epoch, Sent: now, Heard: s.heard, Promise: promise,
@@ -178,6 +178,28 @@ func (s *Sleeper) room() int64 {
 	}
 	return 0
 }
+
+// Share is what every account of the limit earns by itself now: parts of the limit's rate, out of Whole * 1000, and burst
+// micro-tokens at most.
+func (s *Sleeper) Share(now int64) (parts uint64, burst int64) {
+	s.advance(now)
+	switch {
+	case s.isolated:
+		return s.units * 1000, s.whole
+	case s.awake:
+		return s.units * awakePermille, s.tenth
+	}
+	return 0, 0
+}
+
+// Limit returns the numbers in force.
+func (s *Sleeper) Limit() Limit { return s.limit }
+
+// Ordered reports whether a leader has ever said what the share is, be it none.
+func (s *Sleeper) Ordered() bool { return s.ordered }
+
+// Wakes returns when the process wakes if it makes no further promise.
+func (s *Sleeper) Wakes() (int64, bool) { return s.wakes, !s.isolated }
 
 // settle brings every account up to this moment, before the numbers change or because they have.
 func (s *Sleeper) settle() {

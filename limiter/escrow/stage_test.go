@@ -65,7 +65,7 @@ func (st *stage) welcome(p *proc, epoch uint64) {
 	if !p.s.Welcome(escrow.Welcome{Epoch: epoch, Sent: st.now}, at) {
 		st.t.Fatalf("%s refuses epoch %d", p.id, epoch)
 	}
-	st.fleet.Hello(p.id, p.s.Hello(at), st.now)
+	st.fleet.Hello(p.id, p.id, p.s.Hello(at), st.now)
 	st.mint.Claim(p.id, p.h.Registration(at), st.now)
 }
 

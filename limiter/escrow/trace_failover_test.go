@@ -21,7 +21,7 @@ func TestALateLoanOfTheOldLeaderIsNotSpentBesideTheNewOnes(t *testing.T) {
 	if late.Granted != 50 {
 		t.Fatalf("the old leader lent %d", late.Granted)
 	}
-	st.lead(limit(100, 400), escrow.Recovery{Epoch: 2, Previous: 1, Existing: []string{"a"}})
+	st.lead(limit(100, 400), escrow.Recovery{Epoch: 2, Existing: []string{"a"}})
 	p.deaf = false
 	st.welcome(p, 2)
 	p.h.Loan(late)
@@ -66,17 +66,14 @@ func TestALeaderThatHasHandedOverIsNotRevivedByARenewedLease(t *testing.T) {
 	}
 }
 
-// handOver stops the leader and gives its last word to the processes.
-func (st *stage) handOver() escrow.Handover {
+// handOver stops the leader and returns its last word on the account.
+func (st *stage) handOver() *escrow.Remainder {
 	st.fleet.Stop(st.now)
-	w, ok := st.mint.Handover()
+	r, ok := st.mint.Remainder()
 	if !ok {
 		st.t.Fatal("no last word")
 	}
-	for _, p := range st.procs {
-		p.h.Handover(w)
-	}
-	return w
+	return &r
 }
 
 func TestAPlannedRestartLosesNothingOfALongWindow(t *testing.T) {
@@ -88,50 +85,54 @@ func TestAPlannedRestartLosesNothingOfALongWindow(t *testing.T) {
 		t.Fatal("a token that was lent cannot be taken")
 	}
 	st.pass(100 * ms)
-	w := st.handOver()
-	st.lead(l, escrow.Recovery{Epoch: 2, Previous: 1, Existing: []string{"a", "b", "dead"}})
+	rest := st.handOver()
+	st.lead(l, escrow.Recovery{Epoch: 2, Existing: []string{"a", "b", "dead"}, Rest: rest, Unshared: true})
 	st.welcome(a, 2)
 	st.welcome(b, 2)
-	if got := st.mint.Pool(st.now); got != w.Level || got < 4*escrow.Micro {
-		t.Errorf("the new leader goes on with %d micro-tokens, the old one ended with %d", got, w.Level)
+	if got := st.mint.Pool(st.now); got != rest.Level || got < 4*escrow.Micro {
+		t.Errorf("the new leader goes on with %d micro-tokens, the old one ended with %d", got, rest.Level)
 	}
 }
 
-func TestALastWordThatComesLateDoesNotFillThePoolASecondTime(t *testing.T) {
+func TestALeaderThatIsStillLeadingHasNoLastWord(t *testing.T) {
 	st := newStage(t, limit(100, 400), escrow.Recovery{Epoch: 1, First: true})
-	a, b := st.join("a", 1), st.join("b", 1)
-	st.pass(2 * sec)
-	st.handOver()
-	st.lead(limit(100, 400), escrow.Recovery{Epoch: 2, Previous: 1, Existing: []string{"a", "b"}})
-	b.h = b.s.Account(st.now) // b has not heard the last word, a has, and is cut off
-	st.procs = []*proc{b}
-	st.welcome(b, 2)
-	st.pass(6 * sec)
-	full := st.pool()
-	for range 10 {
-		st.lend(b, 20)
-		if !b.h.Take(20, st.now) {
+	if _, ok := st.mint.Remainder(); ok {
+		t.Error("what is in the pool can be lent twice: by this leader and by the next")
+	}
+}
+
+func TestWhatWasLeftIsNotLentBesideWhatPodsStillHold(t *testing.T) {
+	st := newStage(t, limit(1, 400), escrow.Recovery{Epoch: 1, First: true})
+	a := st.join("a", 1)
+	for range 3 {
+		st.lend(a, 90)
+		if !a.h.Take(90, st.now) {
 			t.Fatal("a loan cannot be taken")
 		}
 		st.pass(50 * ms)
 	}
-	spent := st.pool()
-	st.procs = append(st.procs, a)
-	st.welcome(a, 2)
-	if got := st.pool(); got > spent+100 {
-		t.Errorf("a pool that was full (%d) and then lent out (%d) rose to %d by what an earlier leader had left", full, spent, got)
+	st.lend(a, 90)
+	rest := st.handOver()
+	st.lead(limit(1, 400), escrow.Recovery{Epoch: 2, Existing: []string{"a"}, Rest: rest, Unshared: true})
+	if got := st.pool(); got > 400-3*90-90+1 {
+		t.Errorf("%d tokens can be lent beside 90 that a pod holds and 270 that are spent", got)
 	}
 }
 
-func TestTheLastWordOfALeaderBeforeThePreviousOneIsRefused(t *testing.T) {
+func TestAnAccountIsRestoredByItsOwnWordAndNotByThatOnTheOthers(t *testing.T) {
 	st := newStage(t, limit(1, 400), escrow.Recovery{Epoch: 1, First: true})
-	a := st.join("a", 1)
-	st.pass(10 * ms)
-	st.handOver()
-	st.lead(limit(1, 400), escrow.Recovery{Epoch: 3, Previous: 2, Existing: []string{"a"}})
-	st.welcome(a, 3)
-	if n := st.pool(); n != 0 {
-		t.Errorf("%d tokens that a leader in between may have lent are lent again", n)
+	st.join("a", 1)
+	st.fleet.Stop(st.now)
+	rest, _ := st.fleet.Rest()
+	next := escrow.NewFleet(limit(1, 400), sec, escrow.Recovery{Epoch: 2, Existing: []string{"a"}, Rest: &rest, Unshared: true}, st.now)
+	next.Lease(1<<60, st.now)
+	spent := next.Restore(escrow.Remainder{Level: 7 * escrow.Micro}, st.now)
+	fresh := next.Account(st.now)
+	if got := spent.Pool(st.now) / escrow.Micro; got != 7 {
+		t.Errorf("an account that had 7 tokens left begins with %d", got)
+	}
+	if got := fresh.Pool(st.now) / escrow.Micro; got < 299 {
+		t.Errorf("an account that nobody had touched begins with %d of 400 tokens", got)
 	}
 }
 
@@ -148,7 +149,7 @@ func TestACrashedLeadersPoolIsNotRestoredFromWhatAPodHappensToHaveSeen(t *testin
 	}
 	st.procs = st.procs[:1]
 	st.fleet.Gone("b", st.now)
-	st.lead(limit(1, 400), escrow.Recovery{Epoch: 2, Previous: 1, Existing: []string{"a"}})
+	st.lead(limit(1, 400), escrow.Recovery{Epoch: 2, Existing: []string{"a"}})
 	st.welcome(a, 2)
 	if n := st.pool(); n != 0 {
 		t.Errorf("%d tokens are in the pool of a leader that has earned nothing", n)
@@ -156,13 +157,13 @@ func TestACrashedLeadersPoolIsNotRestoredFromWhatAPodHappensToHaveSeen(t *testin
 }
 
 func TestWhatUnregisteredPodsMayHoldIsNotLentByANewLeader(t *testing.T) {
-	st := newStage(t, limit(1_000_000, 400), escrow.Recovery{Epoch: 2, Previous: 1, Existing: []string{"a", "b"}, Unshared: true})
+	st := newStage(t, limit(1_000_000, 400), escrow.Recovery{Epoch: 2, Existing: []string{"a", "b"}, Unshared: true})
 	st.join("a", 2)
 	st.pass(2 * sec)
 	if n := st.pool(); n != 400-100-100 {
 		t.Errorf("%d of 400 tokens can be lent while b may hold 100 in loans, and shares 100", n)
 	}
-	st.fleet.Gone("b", st.now)
+	st.fleet.Absent("b", st.now)
 	st.pass(sec)
 	if n := st.pool(); n != 300 {
 		t.Errorf("%d of 400 tokens can be lent once b is proven gone", n)
@@ -173,7 +174,7 @@ func TestANewLeaderDoesNotEarnWhatAPodThatHasNotRegisteredMayBeEarning(t *testin
 	st := newStage(t, limit(100, 400), escrow.Recovery{Epoch: 1})
 	a, _ := st.join("a", 1), st.join("b", 1)
 	st.pass(5 * sec)
-	st.lead(limit(100, 400), escrow.Recovery{Epoch: 2, Previous: 1, Existing: []string{"a", "b"}})
+	st.lead(limit(100, 400), escrow.Recovery{Epoch: 2, Existing: []string{"a", "b"}})
 	st.procs = []*proc{a}
 	st.welcome(a, 2)
 	st.pass(2 * sec)

@@ -31,6 +31,7 @@ func Chaos(seed uint64) *World {
 	start := func() {
 		p := w.Start(0)
 		p.patient = r.IntN(4) == 0
+		p.pursed = r.IntN(2) == 0
 		p.Cost = 1 + r.Int64N(max(1, w.limit.MaxCost))
 		if r.IntN(4) > 0 {
 			p.Rate = float64(l.Requests) * 4 * r.Float64()

@@ -35,6 +35,7 @@ type Pod struct {
 	frozen   int64
 	asked    int64 // when it last dialled
 	patient  bool  // reserves first, and decides later
+	pursed   bool  // takes from a purse what is at hand
 }
 
 type request struct {
@@ -120,6 +121,10 @@ func (p *Pod) welcome(d *Leader, m escrow.Welcome) {
 
 func (p *Pod) arrive() {
 	p.w.Offered += p.Cost
+	if p.pursed && p.holder.Purse().Take(p.Cost) {
+		p.admitted(p.Cost)
+		return
+	}
 	p.holder.Arrive(p.Cost, p.time())
 	p.held = append(p.held, request{p.Cost, p.w.now + p.w.Hold})
 	p.cost += p.Cost
@@ -127,6 +132,16 @@ func (p *Pod) arrive() {
 
 // serve admits what it can, in the order of arrival, and denies what has waited for too long.
 func (p *Pod) serve() {
+	if p.pursed {
+		if len(p.held) > 0 {
+			p.holder.Empty(p.time())
+		}
+		defer func() {
+			if len(p.held) == 0 {
+				p.holder.Stock(p.time())
+			}
+		}()
+	}
 	n := 0
 	for n < len(p.held) {
 		r := p.held[n]

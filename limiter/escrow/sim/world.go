@@ -39,6 +39,7 @@ type World struct {
 	leaders []*Leader
 	leader  *Leader // that the API server names
 	epoch   uint64
+	left    *remainder
 	drift   int64
 }
 
