@@ -70,6 +70,7 @@ func run(ctx context.Context, c *Config, log *slog.Logger) error {
 	}
 	streaming, hangUp := context.WithCancel(context.Background())
 	serving.Go(func() { s.quota.Run(streaming) })
+	serving.Go(func() { s.turn(streaming) })
 	log.Info("Started", "version", version(), "ports", len(c.Ports), "operator", c.Operator)
 
 	select {
@@ -156,12 +157,32 @@ func (s *sidecar) listen() error {
 	return nil
 }
 
+// turn looks after what is lent and who waits, until the context ends.
+func (s *sidecar) turn(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-s.engine.Called():
+		}
+		now := s.clock()
+		timer.Reset(max(s.engine.Turn(now).Sub(now), shortestTurn))
+	}
+}
+
+// shortestTurn bounds what turns may cost.
+const shortestTurn = 200 * time.Microsecond
+
 // drain makes clients go elsewhere while everything is still served.
 func (s *sidecar) drain() {
 	s.drainOnce.Do(func() {
 		s.log.Info("Draining")
 		s.draining.Store(true)
 		s.quota.Drain()
+		s.engine.Drain()
 		for _, p := range s.proxies {
 			p.Drain()
 		}
@@ -197,6 +218,14 @@ type enforcer struct {
 	*admission.Engine
 	clock func() limiter.Time
 }
+
+func (e enforcer) Adopt(epoch uint64, sent int64) { e.Engine.Adopt(epoch, sent, e.clock()) }
+
+func (e enforcer) Report() *quotav1.Report { return e.Engine.Report(e.clock()) }
+
+func (e enforcer) Final() *quotav1.Report { return e.Engine.Final(e.clock()) }
+
+func (e enforcer) Grant(g *quotav1.Grant) error { return e.Engine.Grant(g, e.clock()) }
 
 func (e enforcer) Apply(snapshot *quotav1.Snapshot, shares []*quotav1.Share) error {
 	return e.Engine.Apply(snapshot, shares, e.clock())

@@ -92,7 +92,8 @@ type Limit struct {
 	// +default="Total"
 	Scope Scope `json:"scope,omitempty"`
 
-	// strategy says how the pods share the limit. EqualShare: each of N pods enforces one N-th.
+	// strategy says how the pods share the limit. EqualShare: each of N pods enforces one N-th. Adaptive: tokens are lent to
+	// the pods where the demand is.
 	// +optional
 	// +default="EqualShare"
 	Strategy Strategy `json:"strategy,omitempty"`
@@ -121,11 +122,15 @@ const (
 )
 
 // Strategy says how pods share a limit.
-// +kubebuilder:validation:Enum=EqualShare
+// +kubebuilder:validation:Enum=EqualShare;Adaptive
 type Strategy string
 
-// EqualShare gives each of N pods one N-th of the rate and of the burst.
-const EqualShare Strategy = "EqualShare"
+const (
+	// EqualShare gives each of N pods one N-th of the rate and of the burst.
+	EqualShare Strategy = "EqualShare"
+	// Adaptive lends the tokens of the limit to the pods where the demand is.
+	Adaptive Strategy = "Adaptive"
+)
 
 // Rate is an exact ratio: 5 per 1h is 5 per 1h.
 type Rate struct {

@@ -20,4 +20,7 @@ const (
 	AnnotationEpoch = GroupName + "/epoch"
 	// AnnotationLeader on the operator's Lease is the address of the leader's quota service.
 	AnnotationLeader = GroupName + "/leader"
+	// AnnotationHandover on the operator's Lease is the last word of a leader that stopped in order, until the next leader
+	// takes it in.
+	AnnotationHandover = GroupName + "/handover"
 )

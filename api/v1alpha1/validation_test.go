@@ -92,7 +92,7 @@ limits: [{name: all, rate: {requests: 100, per: 1s}}]`
 		"a negative period":              {spec: rate(`{requests: 1, per: -1s}`), want: []string{"spec.limits[0].rate.per", "such as 1s"}},
 		"a burst of zero":                {spec: limit(`burst: 0`), want: []string{"spec.limits[0].burst", "burst must be from 1 to 1000000000", "leave it out"}},
 		"a negative burst":               {spec: limit(`burst: -5`), want: []string{"spec.limits[0].burst", "from 1 to"}},
-		"a strategy that is not there":   {spec: limit(`strategy: Adaptive`), want: []string{`spec.limits[0].strategy: Unsupported value: "Adaptive": supported values: "EqualShare"`}},
+		"a strategy that is not there":   {spec: limit(`strategy: Central`), want: []string{`spec.limits[0].strategy: Unsupported value: "Central": supported values: "EqualShare", "Adaptive"`}},
 		"a scope that is not there":      {spec: limit(`scope: Node`), want: []string{`spec.limits[0].scope: Unsupported value: "Node": supported values: "Total", "PerPod"`}},
 		"an empty key":                   {spec: limit(`key: []`), want: []string{"spec.limits[0].key", "at least 1 items"}},
 		"a key of nothing":               {spec: limit(`key: [{}]`), want: []string{"spec.limits[0].key[0]", "exactly one of header, clientIP", "{header: X-API-Key}"}},

@@ -107,6 +107,8 @@ func compileLimit(policyUID string, l *v1alpha1.Limit) ([]*quotav1.Limit, error)
 	}
 	if l.Scope == v1alpha1.ScopePerPod {
 		out.Scope = quotav1.Scope_PER_POD
+	} else if l.Strategy == v1alpha1.Adaptive {
+		out.Strategy = quotav1.Strategy_ADAPTIVE // where every pod has the whole there is nothing to lend
 	}
 	if err := compileNumbers(out, l); err != nil {
 		return nil, err

@@ -5,8 +5,10 @@ package leader
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,14 +44,16 @@ type Leader struct {
 	Epoch   uint64
 }
 
-// Begin raises the epoch above the stored one and above floor, names this replica as the leader and returns the epoch.
-func (e *Epochs) Begin(ctx context.Context, floor uint64) (uint64, error) {
-	var epoch uint64
-	err := retry.OnError(retry.DefaultBackoff, retriable, func() error {
+// Begin raises the epoch above the stored one and above floor, names this replica as the leader and returns the epoch, with
+// the last word of the leader directly before, where it left one. The same write takes that away: nobody finds it twice.
+func (e *Epochs) Begin(ctx context.Context, floor uint64) (epoch uint64, left []byte, err error) {
+	err = retry.OnError(retry.DefaultBackoff, retriable, func() error {
 		var lease coordinationv1.Lease
 		if err := e.Reader.Get(ctx, e.Lease, &lease); err != nil {
 			return err
 		}
+		left = leftBy(&lease)
+		delete(lease.Annotations, v1alpha1.AnnotationHandover)
 		now, err := leaderOf(&lease)
 		if err != nil {
 			return err
@@ -63,9 +67,48 @@ func (e *Epochs) Begin(ctx context.Context, floor uint64) (uint64, error) {
 		return e.Writer.Update(ctx, &lease) // refused when the lease changed since it was read
 	})
 	if err != nil {
-		return 0, fmt.Errorf("raise epoch in lease %s: %w", e.Lease, err)
+		return 0, nil, fmt.Errorf("raise epoch in lease %s: %w", e.Lease, err)
 	}
-	return epoch, nil
+	return epoch, left, nil
+}
+
+// Leave writes a leader's last word for the next one. It is refused where the epoch has been raised since.
+func (e *Epochs) Leave(ctx context.Context, epoch uint64, word []byte) error {
+	if len(word) == 0 {
+		return nil
+	}
+	err := retry.OnError(retry.DefaultBackoff, retriable, func() error {
+		var lease coordinationv1.Lease
+		if err := e.Reader.Get(ctx, e.Lease, &lease); err != nil {
+			return err
+		}
+		now, err := leaderOf(&lease)
+		if err != nil {
+			return err
+		}
+		if now.Epoch != epoch {
+			return fmt.Errorf("epoch %d has passed: it is %d", epoch, now.Epoch)
+		}
+		lease.Annotations[v1alpha1.AnnotationHandover] = strconv.FormatUint(epoch, 10) + ":" + base64.StdEncoding.EncodeToString(word)
+		return e.Writer.Update(ctx, &lease)
+	})
+	if err != nil {
+		return fmt.Errorf("last word in lease %s: %w", e.Lease, err)
+	}
+	return nil
+}
+
+// leftBy returns the last word of the leader whose epoch the lease names. Any other is worth nothing.
+func leftBy(lease *coordinationv1.Lease) []byte {
+	epoch, word, ok := strings.Cut(lease.Annotations[v1alpha1.AnnotationHandover], ":")
+	if !ok || epoch != lease.Annotations[v1alpha1.AnnotationEpoch] {
+		return nil
+	}
+	b, err := base64.StdEncoding.DecodeString(word)
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 // retriable is everything: a lost race, a short absence of the API server. The backoff bounds it.

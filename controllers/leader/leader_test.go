@@ -38,13 +38,13 @@ func TestTheEpochOnlyRises(t *testing.T) {
 	}
 	t.Run("each leader's epoch is above the one before, whoever they are", func(t *testing.T) {
 		for want := uint64(1); want <= 3; want++ {
-			if got, err := replica("a").Begin(t.Context(), 0); err != nil || got != want {
+			if got, _, err := replica("a").Begin(t.Context(), 0); err != nil || got != want {
 				t.Fatalf("epoch %d, %v, want %d", got, err, want)
 			}
 		}
 	})
 	t.Run("it rises above what a pod has seen", func(t *testing.T) {
-		if got, err := replica("a").Begin(t.Context(), 40); err != nil || got != 41 {
+		if got, _, err := replica("a").Begin(t.Context(), 40); err != nil || got != 41 {
 			t.Fatalf("epoch %d, %v, want 41", got, err)
 		}
 	})
@@ -53,7 +53,7 @@ func TestTheEpochOnlyRises(t *testing.T) {
 		got := make([]uint64, 4)
 		for i := range got {
 			wg.Go(func() {
-				epoch, err := replica("a").Begin(t.Context(), 0)
+				epoch, _, err := replica("a").Begin(t.Context(), 0)
 				if err != nil {
 					t.Error(err)
 				}
@@ -70,12 +70,34 @@ func TestTheEpochOnlyRises(t *testing.T) {
 		}
 	})
 	t.Run("the leader's address is told to the other replicas", func(t *testing.T) {
-		if _, err := replica("10.0.0.7:9444").Begin(t.Context(), 0); err != nil {
+		if _, _, err := replica("10.0.0.7:9444").Begin(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		l, err := replica("10.0.0.8:9444").Current(t.Context())
 		if err != nil || l.Address != "10.0.0.7:9444" || l.Epoch < 42 {
 			t.Fatalf("leader %+v, %v", l, err)
+		}
+	})
+	t.Run("a last word is taken in once, by the leader directly after it", func(t *testing.T) {
+		a := replica("a")
+		epoch, _, err := a.Begin(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Leave(t.Context(), epoch, []byte("left")); err != nil {
+			t.Fatal(err)
+		}
+		if _, left, err := replica("b").Begin(t.Context(), 0); err != nil || string(left) != "left" {
+			t.Fatalf("%q, %v: what was in the pools is lost", left, err)
+		}
+		if _, left, err := replica("c").Begin(t.Context(), 0); err != nil || left != nil {
+			t.Fatalf("%q, %v: what was in the pools is lent twice", left, err)
+		}
+		if err := a.Leave(t.Context(), epoch, []byte("late")); err == nil {
+			t.Fatal("a leader that another has followed left a word")
+		}
+		if _, left, err := replica("d").Begin(t.Context(), 0); err != nil || left != nil {
+			t.Fatalf("%q, %v of a leader that another has followed", left, err)
 		}
 	})
 	t.Run("a released lease has no leader", func(t *testing.T) {
@@ -95,7 +117,7 @@ func TestTheEpochOnlyRises(t *testing.T) {
 		if err := c.Update(t.Context(), lease); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := replica("a").Begin(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "delete the lease") {
+		if _, _, err := replica("a").Begin(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "delete the lease") {
 			t.Fatalf("error %v does not say what to do", err)
 		}
 	})

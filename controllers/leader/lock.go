@@ -72,8 +72,13 @@ func (l *Lock) note(r resourcelock.LeaderElectionRecord, write func() error) err
 	return nil
 }
 
-// Valid reports whether this replica is certain to lead now.
-func (l *Lock) Valid() bool {
-	at := l.renewed.Load()
-	return at != 0 && time.Duration(l.now()-at) < RenewDeadline
+// Until is until when this replica is certain to lead, by its own clock; 0 when it does not.
+func (l *Lock) Until() int64 {
+	if at := l.renewed.Load(); at != 0 {
+		return at + int64(RenewDeadline)
+	}
+	return 0
 }
+
+// Valid reports whether this replica is certain to lead now.
+func (l *Lock) Valid() bool { return l.now() < l.Until() }

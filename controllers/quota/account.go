@@ -6,6 +6,7 @@ package quota
 import (
 	"math"
 	"math/big"
+	"math/bits"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/limiter/escrow"
@@ -17,8 +18,12 @@ const driftMargin = 1002
 // account is one limit and, where pods share it, its ledger.
 type account struct {
 	limit  *quotav1.Limit
-	ledger *escrow.Ledger // nil for scope PerPod: every pod has the whole
-	dirty  bool
+	ledger *escrow.Ledger // of equal shares
+	// lending is of limits that are lent. Neither is there for scope PerPod: every pod has the whole.
+	lending *lending
+	// from is the limit's former life, under another strategy: nothing is granted before that is out of use.
+	from  *account
+	dirty bool
 }
 
 func newAccount(limit *quotav1.Limit, fill uint64, unregistered []string) *account {
@@ -26,20 +31,89 @@ func newAccount(limit *quotav1.Limit, fill uint64, unregistered []string) *accou
 	if limit.Scope != quotav1.Scope_PER_POD {
 		a.ledger = escrow.New(quotav1.Whole, fill, unregistered)
 	}
-	a.update(limit)
+	a.update(limit, 0)
 	return a
 }
 
-// update takes new numbers for the same limit. They change no share: a share is a fraction.
-func (a *account) update(limit *quotav1.Limit) {
+// waits reports whether the limit's former life may still be in use.
+func (a *account) waits() bool {
+	if a.from != nil && !a.from.inUse() {
+		a.from = nil
+	}
+	return a.from != nil
+}
+
+// inUse reports whether a process may still act on the limit.
+func (a *account) inUse() bool {
+	switch {
+	case a.ledger != nil:
+		return a.ledger.Used() > 0
+	case a.lending != nil:
+		return a.lending.fleet.InUse()
+	}
+	return false
+}
+
+// knows reports whether the process may have something of the limit.
+func (a *account) knows(holder string) bool {
+	switch {
+	case a.ledger != nil:
+		return a.ledger.Knows(holder)
+	case a.lending != nil:
+		return a.lending.fleet.Knows(holder)
+	}
+	return false
+}
+
+// update takes new numbers for the same limit. They change no equal share: that is a fraction.
+func (a *account) update(limit *quotav1.Limit, now int64) {
 	a.limit = limit
-	if a.ledger != nil {
+	switch {
+	case a.ledger != nil:
 		a.ledger.SetDelay(refill(limit))
+	case a.lending != nil:
+		a.lending.fleet.Edit(numbers(limit), now)
+	}
+}
+
+// next is when capacity that rests may move, if any rests.
+func (a *account) next() (int64, bool) {
+	switch {
+	case a.ledger != nil:
+		return a.ledger.Next()
+	case a.lending != nil:
+		return a.lending.fleet.Next()
+	}
+	return 0, false
+}
+
+// gone frees what a process had.
+func (a *account) gone(holder string, now int64) {
+	a.dirty = true
+	switch {
+	case a.ledger != nil:
+		a.ledger.Gone(holder, now)
+	case a.lending != nil:
+		a.lending.fleet.Gone(holder, now)
+	}
+}
+
+// absent notes that a pod that had to report is proven not to run.
+func (a *account) absent(uid string, now int64) {
+	a.dirty = true
+	switch {
+	case a.ledger != nil:
+		a.ledger.Register(uid, 0, now)
+	case a.lending != nil:
+		a.lending.fleet.Absent(uid, now)
 	}
 }
 
 // share is what an assignment says for a holder; ok is false when it has none.
 func (a *account) share(holder string) (*quotav1.Share, bool) {
+	if a.lending != nil {
+		return nil, false // it is ordered, and not assigned
+	}
 	if a.ledger == nil {
 		return &quotav1.Share{LimitId: a.limit.Id, Units: quotav1.Whole}, true
 	}
@@ -68,4 +142,11 @@ func minted(l *quotav1.Limit, elapsed int64) uint64 {
 	t := new(big.Int).SetUint64(quotav1.Whole)
 	t.Mul(t, big.NewInt(max(elapsed, 0)))
 	return t.Div(t, big.NewInt(full)).Uint64()
+}
+
+// part is units of an amount, rounded down.
+func part(amount, units uint64) uint64 {
+	hi, lo := bits.Mul64(amount, min(units, quotav1.Whole))
+	q, _ := bits.Div64(hi, lo, quotav1.Whole)
+	return q
 }

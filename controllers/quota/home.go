@@ -14,15 +14,16 @@ import (
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/controllers/compile"
 	"github.com/headgate/headgate/controllers/target"
+	"github.com/headgate/headgate/limiter/escrow"
 )
 
 // Options of a Home.
 type Options struct {
 	// Now is the monotonic clock, in nanoseconds.
 	Now func() int64
-	// LeaseValid reports whether this process is still certain to be the leader: it stops moving capacity before its lease
-	// can have passed on.
-	LeaseValid func() bool
+	// LeaseUntil is until when this process is certain to be the leader, on the clock of Now: it stops moving capacity
+	// before its lease can have passed on. It is in the past where the process does not lead.
+	LeaseUntil func() int64
 	// Changed is called, with the lock held, when what View says of a policy may have changed. It must not block.
 	Changed func(types.NamespacedName)
 }
@@ -38,9 +39,13 @@ type Home struct {
 	policies map[types.UID]*policy
 	pods     map[types.UID]*pod
 	nodes    map[string]NodeState
+	sessions map[string]*session // by holder
+	hungry   map[*escrow.Mint]hunger
 	buried   map[types.NamespacedName]int64 // when a policy of this name was withdrawn
 	revision uint64                         // counts the changes of policies
+	left     Handover                       // while Lead takes it in
 	wake     chan struct{}
+	feed     chan struct{}
 }
 
 // policy is a published policy.
@@ -49,7 +54,9 @@ type policy struct {
 	targets  []target.Workload
 	compiled *quotav1.Policy
 	accounts map[string]*account // by limit id
-	first    bool                // its first accounts are to be filled
+	// retired are accounts of limits that are not in the policy any more and that pods may still act on.
+	retired map[string]*account
+	first   bool // its first accounts are to be filled
 }
 
 // pod is a pod with what is known of its sidecar's processes.
@@ -71,19 +78,25 @@ func NewHome(opts Options) *Home {
 		policies: map[types.UID]*policy{},
 		pods:     map[types.UID]*pod{},
 		nodes:    map[string]NodeState{},
+		sessions: map[string]*session{},
+		hungry:   map[*escrow.Mint]hunger{},
 		buried:   map[types.NamespacedName]int64{},
 		wake:     make(chan struct{}, 1),
+		feed:     make(chan struct{}, 1),
 	}
 }
 
 // Lead makes this home the mint, once every policy that exists has been published and every pod and node observed. Each pod
-// that may run and has not reported is assumed to hold whatever the others do not.
-func (h *Home) Lead(epoch uint64) {
+// that may run and has not reported is assumed to hold whatever the others do not. left is the last word of the leader
+// directly before.
+func (h *Home) Lead(epoch uint64, left Handover) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.leading, h.epoch = true, epoch
+	h.left = left
+	defer func() { h.left = Handover{} }()
 	for _, p := range h.policies {
-		p.accounts = map[string]*account{}
+		p.accounts, p.retired = map[string]*account{}, map[string]*account{}
 		h.openAccounts(p)
 		h.opts.Changed(p.key)
 	}
@@ -96,6 +109,13 @@ func (h *Home) Raise(epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.epoch = max(h.epoch, epoch)
+	for _, p := range h.policies {
+		for _, a := range p.accounts {
+			if a.lending != nil {
+				a.lending.fleet.Raise(h.epoch)
+			}
+		}
+	}
 	for _, pod := range h.pods {
 		if pod.session != nil {
 			pod.session.close()
@@ -103,11 +123,14 @@ func (h *Home) Raise(epoch uint64) {
 	}
 }
 
+// sure reports whether this process is still certain to be the leader.
+func (h *Home) sure() bool { return h.opts.Now() < h.opts.LeaseUntil() }
+
 // Leading returns the epoch, and whether this home may move capacity now.
 func (h *Home) Leading() (epoch uint64, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.epoch, h.leading && h.opts.LeaseValid()
+	return h.epoch, h.leading && h.sure()
 }
 
 // Publish makes a compiled policy what the pods of its targets enforce. first says that the policy has just been marked,
@@ -120,7 +143,7 @@ func (h *Home) Publish(compiled *quotav1.Policy, targets []target.Workload, firs
 	if p == nil {
 		key := types.NamespacedName{Namespace: compiled.Namespace, Name: compiled.Name}
 		h.withdraw(key) // re-created under the same name, and nobody saw it gone
-		p = &policy{key: key, accounts: map[string]*account{}}
+		p = &policy{key: key, accounts: map[string]*account{}, retired: map[string]*account{}}
 		h.policies[uid] = p
 	}
 	p.first = p.first || first
@@ -146,6 +169,11 @@ func (h *Home) withdraw(key types.NamespacedName) {
 	for uid, p := range h.policies {
 		if p.key == key {
 			delete(h.policies, uid)
+			for m, who := range h.hungry {
+				if p.accounts[who.account.limit.Id] == who.account {
+					delete(h.hungry, m)
+				}
+			}
 			h.buried[key] = h.opts.Now()
 			h.revision++
 			h.poke()
@@ -159,7 +187,8 @@ func (h *Home) openAccounts(p *policy) {
 	for _, l := range p.compiled.Limits {
 		keep[l.Id] = true
 		if a := p.accounts[l.Id]; a != nil {
-			a.update(l)
+			a.update(l, h.opts.Now())
+			a.dirty = true
 			continue
 		}
 		fill := uint64(0)
@@ -173,7 +202,7 @@ func (h *Home) openAccounts(p *policy) {
 		if !p.first {
 			unregistered = h.unheard(p)
 		}
-		a := newAccount(l, fill, unregistered)
+		a := h.newAccount(p, l, fill, unregistered)
 		p.accounts[l.Id] = a
 		for uid, pod := range h.pods {
 			if pod.session != nil && pod.covered(p) {
@@ -182,12 +211,49 @@ func (h *Home) openAccounts(p *policy) {
 		}
 		a.dirty = true
 	}
-	for id := range p.accounts {
+	for id, a := range p.accounts {
 		if !keep[id] {
-			delete(p.accounts, id)
+			h.retire(p, id, a)
 		}
 	}
 	p.first = false
+}
+
+// retire takes a limit out of its policy. Where it goes on under another strategy, its new life waits for it.
+func (h *Home) retire(p *policy, id string, a *account) {
+	delete(p.accounts, id)
+	if !a.inUse() {
+		return
+	}
+	p.retired[id] = a
+	for _, next := range p.accounts {
+		if next.limit.Name == a.limit.Name && next.limit.Strategy != a.limit.Strategy {
+			next.from = a
+		}
+	}
+}
+
+// newAccount begins a limit, that of equal shares with fill units of its burst, or one that is lent.
+func (h *Home) newAccount(p *policy, l *quotav1.Limit, fill uint64, unregistered []string) *account {
+	if l.Strategy != quotav1.Strategy_ADAPTIVE || l.Scope == quotav1.Scope_PER_POD {
+		return newAccount(l, fill, unregistered)
+	}
+	now := h.opts.Now()
+	r := escrow.Recovery{Epoch: h.epoch, Existing: unregistered}
+	switch {
+	case p.first && fill == quotav1.Whole:
+		r.First = true
+	case p.first: // what its predecessor under the same name would have earned since
+		r.Rest = &escrow.Remainder{Level: int64(part(l.Burst*escrow.Micro, fill))}
+	}
+	var accounts map[string]escrow.Remainder
+	if left, ok := h.left.Limits[digest(l.Id)]; ok && !p.first {
+		r.Rest, r.Unshared, r.Ceiling, r.CeilingOutstanding = &left.Rest, !left.Shared, left.Ceiling, left.Outstanding
+		accounts = left.accounts()
+	}
+	a := &account{limit: l, lending: newLending(l, r, accounts, now)}
+	h.lease(a.lending, now)
+	return a
 }
 
 // unheard lists the pods of a policy whose sidecar may run and has not registered. It is asked only when this leader meets
@@ -215,6 +281,9 @@ func (h *Home) covering(pod *pod, f func(*policy, *account)) {
 	for _, p := range h.policies {
 		if pod.covered(p) {
 			for _, a := range p.accounts {
+				f(p, a)
+			}
+			for _, a := range p.retired {
 				f(p, a)
 			}
 		}

@@ -30,9 +30,14 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	b := &bench{t: t, valid: true, now: int64(time.Hour), pods: map[string]*session{}}
 	b.Home = NewHome(Options{
-		Now:        func() int64 { return b.now },
-		LeaseValid: func() bool { return b.valid },
-		Changed:    func(types.NamespacedName) {},
+		Now: func() int64 { return b.now },
+		LeaseUntil: func() int64 {
+			if b.valid {
+				return b.now + int64(time.Hour)
+			}
+			return 0
+		},
+		Changed: func(types.NamespacedName) {},
 	})
 	return b
 }
@@ -138,7 +143,7 @@ func TestHomeSharesEquallyAmongThePodsThatServe(t *testing.T) {
 	led := func(t *testing.T) *bench {
 		b := newBench(t)
 		b.publish(true, limit("all"))
-		b.Lead(1)
+		b.Lead(1, Handover{})
 		for _, name := range []string{"a", "b"} {
 			b.observe(name)
 			b.connect(name, "1", 0)
@@ -172,7 +177,7 @@ func TestHomeSharesEquallyAmongThePodsThatServe(t *testing.T) {
 		"a pod that has drained leaves its share to the others after one refill": func(_ *testing.T, b *bench) {
 			b.observe("b", terminating)
 			b.wantShares(map[string]string{"a": "1/2", "b": "1/2"})
-			b.drained("b", b.pods["b"])
+			b.drained("b", b.pods["b"], nil)
 			delete(b.pods, "b")
 			b.wantShares(map[string]string{"a": "1/2"})
 			b.now += 1002 * int64(time.Millisecond)
@@ -264,7 +269,7 @@ func TestHomeFillsALimitOnceInItsLife(t *testing.T) {
 	start := func(first bool) *bench {
 		b := newBench(t)
 		b.publish(first, limit("all"))
-		b.Lead(1)
+		b.Lead(1, Handover{})
 		b.observe("a")
 		b.connect("a", "1", 0)
 		return b
@@ -292,7 +297,7 @@ func TestANewLeaderAssumesTheMostOfPodsThatHaveNotReported(t *testing.T) {
 		b.observe(name)
 	}
 	b.publish(false, limit("all"))
-	b.Lead(7)
+	b.Lead(7, Handover{})
 	b.connect("a", "1", quotav1.Whole/3)
 	b.connect("b", "1", quotav1.Whole/3)
 	b.wantShares(map[string]string{"a": "1/3", "b": "1/3"})

@@ -71,10 +71,7 @@ func (h *Home) Release(key types.NamespacedName) {
 			h.ended(uid, p, name)
 		}
 		h.covering(p, func(_ *policy, a *account) {
-			if a.ledger != nil {
-				a.ledger.Register(string(uid), 0, h.opts.Now())
-				a.dirty = true
-			}
+			a.absent(string(uid), h.opts.Now())
 		})
 		h.poke()
 	}

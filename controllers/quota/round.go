@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,9 @@ import (
 func (h *Home) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	var feeding sync.WaitGroup
+	feeding.Go(func() { h.feedAll(ctx) })
+	defer feeding.Wait()
 	for {
 		var cool <-chan time.Time
 		if d, ok := h.nextCool(); ok {
@@ -54,10 +58,7 @@ func (h *Home) nextCool() (time.Duration, bool) {
 	now := h.opts.Now()
 	for _, p := range h.policies {
 		for _, a := range p.accounts {
-			if a.ledger == nil {
-				continue
-			}
-			if at, ok := a.ledger.Next(); ok {
+			if at, ok := a.next(); ok {
 				if d := time.Duration(at - now); d < best {
 					best, found = max(d, 0), true
 				}
@@ -79,6 +80,14 @@ func (h *Home) inspect() {
 		}
 		h.assess(uid, pod)
 	}
+	for _, p := range h.policies {
+		for _, a := range p.accounts {
+			if a.lending != nil {
+				a.lending.forget(now)
+				a.dirty = true
+			}
+		}
+	}
 	for key, at := range h.buried {
 		if time.Duration(now-at) > 366*24*time.Hour {
 			delete(h.buried, key)
@@ -90,7 +99,7 @@ func (h *Home) inspect() {
 func (h *Home) round() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.leading || !h.opts.LeaseValid() {
+	if !h.leading || !h.sure() {
 		return
 	}
 	h.seq++
@@ -98,15 +107,17 @@ func (h *Home) round() {
 	for _, p := range h.policies {
 		moved := false
 		for _, a := range p.accounts {
-			due := a.dirty
+			at, cools := a.next()
+			due := a.dirty || cools && at <= now
 			if a.ledger == nil {
+				if a.lending != nil && due {
+					h.lease(a.lending, now)
+					h.flush(a, now)
+				}
 				a.dirty = false
 				continue
 			}
-			if at, ok := a.ledger.Next(); ok && at <= now {
-				due = true
-			}
-			if !due {
+			if !due || a.waits() {
 				continue
 			}
 			a.dirty = false
@@ -129,8 +140,8 @@ func (h *Home) assign(uid types.UID, pod *pod) {
 	snapshot := h.snapshot(pod)
 	var shares []*quotav1.Share
 	id := holderID(uid, s.incarnation)
-	h.covering(pod, func(_ *policy, a *account) {
-		if sh, ok := a.share(id); ok {
+	h.covering(pod, func(p *policy, a *account) {
+		if sh, ok := a.share(id); ok && p.accounts[a.limit.Id] == a {
 			shares = append(shares, sh)
 		}
 	})
@@ -166,10 +177,7 @@ func (h *Home) assess(uid types.UID, pod *pod) {
 	}
 	if pod.session == nil && !mayRun(&pod.state, node, known) {
 		h.covering(pod, func(_ *policy, a *account) {
-			if a.ledger != nil {
-				a.ledger.Register(string(uid), 0, h.opts.Now())
-				a.dirty = true
-			}
+			a.absent(string(uid), h.opts.Now())
 		})
 	}
 	if pod.session != nil {
@@ -195,10 +203,7 @@ func (h *Home) assess(uid types.UID, pod *pod) {
 func (h *Home) ended(uid types.UID, pod *pod, incarnation string) {
 	delete(pod.processes, incarnation)
 	h.covering(pod, func(_ *policy, a *account) {
-		if a.ledger != nil {
-			a.ledger.Gone(holderID(uid, incarnation), h.opts.Now())
-		}
-		a.dirty = true
+		a.gone(holderID(uid, incarnation), h.opts.Now())
 	})
 	h.changed(pod)
 	h.poke()

@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	// A Hello with a thousand holdings is about 100 KiB.
-	maxMessageBytes = 256 << 10
+	// A Hello with a thousand holdings is about 100 KiB, a Report with ten thousand claims 600.
+	maxMessageBytes = 1 << 20
 	// helloPatience is how long a stream may take to say who it is.
 	helloPatience = 10 * time.Second
 	// interregnum is how long a stream is held while nobody leads. The sidecar waits for ten seconds.
 	interregnum = 5 * time.Second
 	// messagesPerSecond bounds what one stream may cost.
-	messagesPerSecond = 200
+	messagesPerSecond = 1000
 )
 
 // Authenticator tells whose a token is; *Reviewer is one.
@@ -119,7 +119,7 @@ func (s *Server) serve(stream quotav1.Quota_ConnectServer, inbox <-chan received
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	err := stream.Send(&quotav1.OperatorMessage{Message: &quotav1.OperatorMessage_Welcome{Welcome: &quotav1.Welcome{
-		Epoch: epoch, HeartbeatMilliseconds: uint32(heartbeat / time.Millisecond),
+		Epoch: epoch, HeartbeatMilliseconds: uint32(heartbeat / time.Millisecond), SentNanoseconds: s.Home.opts.Now(),
 	}}})
 	if err != nil {
 		return err
@@ -172,6 +172,12 @@ func (s *Server) send(stream quotav1.Quota_ConnectServer, ses *session) error {
 			return err
 		}
 	}
+	if grant := s.Home.granted(ses); grant != nil {
+		grants.Inc()
+		if err := stream.Send(&quotav1.OperatorMessage{Message: &quotav1.OperatorMessage_Grant{Grant: grant}}); err != nil {
+			return err
+		}
+	}
 	if beat != nil {
 		return stream.Send(&quotav1.OperatorMessage{Message: &quotav1.OperatorMessage_HeartbeatAck{HeartbeatAck: beat}})
 	}
@@ -184,8 +190,10 @@ func (s *Server) handle(id Identity, ses *session, m *quotav1.SidecarMessage) (d
 		s.Home.ack(id.UID, ses, m.Ack)
 	case *quotav1.SidecarMessage_Usage:
 		s.Home.report(id.UID, ses, m.Usage)
+	case *quotav1.SidecarMessage_Report:
+		s.Home.hear(id.UID, ses, m.Report)
 	case *quotav1.SidecarMessage_Drained:
-		s.Home.drained(id.UID, ses)
+		s.Home.drained(id.UID, ses, m.Drained.GetLast())
 		return true
 	}
 	return false // a message of a newer version is ignored

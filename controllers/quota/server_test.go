@@ -70,7 +70,7 @@ func startOperator(t *testing.T) *operator {
 		t.Fatal(err)
 	}
 	o := &operator{t: t, api: api}
-	o.home = NewHome(Options{Now: Boottime, LeaseValid: func() bool { return true }, Changed: func(types.NamespacedName) {}})
+	o.home = NewHome(Options{Now: Boottime, LeaseUntil: func() int64 { return Boottime() + int64(time.Hour) }, Changed: func(types.NamespacedName) {}})
 	o.elector = &fixedElector{home: o.home}
 	server := &Server{Home: o.home, Auth: NewReviewer(api), Elector: o.elector, Log: logr.Discard()}
 	cert, roots := certificate(t)
@@ -223,7 +223,7 @@ func TestStreams(t *testing.T) {
 		if err := s.Send(hello(0)); err != nil {
 			t.Fatal(err)
 		}
-		o.home.Lead(5)
+		o.home.Lead(5, Handover{})
 		m, err := s.Recv()
 		if err != nil || m.GetWelcome().GetEpoch() != 5 {
 			t.Fatalf("got %v, %v, want Welcome of epoch 5", m, err)

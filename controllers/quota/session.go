@@ -30,6 +30,7 @@ type session struct {
 	next      *quotav1.Assignment // offered and not yet sent
 	last      *quotav1.Assignment // offered last
 	heartbeat *quotav1.HeartbeatAck
+	orders    outbox
 
 	sentVersion   string
 	acked         uint64
@@ -97,9 +98,10 @@ func (h *Home) attach(uid types.UID, hello *quotav1.Hello, closeStream func()) (
 	s := &session{
 		incarnation: hello.Incarnation, hello: hello, close: closeStream, ready: make(chan struct{}, 1),
 		draining: hello.Draining, served: len(hello.Holdings) > 0, heard: h.opts.Now(),
-		versions: map[string]*quotav1.Snapshot{}, usage: map[string]*quotav1.LimitUsage{},
+		versions: map[string]*quotav1.Snapshot{}, usage: map[string]*quotav1.LimitUsage{}, orders: newOutbox(),
 	}
 	p.session = s
+	h.sessions[holderID(uid, s.incarnation)] = s
 	if p.observed {
 		h.register(uid, p)
 		h.assess(uid, p)
@@ -154,6 +156,7 @@ func (h *Home) detach(uid types.UID, s *session) {
 
 func (h *Home) detachLocked(uid types.UID, p *pod, s *session) {
 	p.session = nil
+	h.disown(uid, s)
 	h.covering(p, func(_ *policy, a *account) {
 		if a.ledger != nil {
 			a.ledger.Disconnect(holderID(uid, s.incarnation))
@@ -164,12 +167,29 @@ func (h *Home) detachLocked(uid types.UID, p *pod, s *session) {
 	h.poke()
 }
 
+// disown notes that nothing can be sent to a process.
+func (h *Home) disown(uid types.UID, s *session) {
+	if id := holderID(uid, s.incarnation); h.sessions[id] == s {
+		delete(h.sessions, id)
+	}
+}
+
+// granted returns what waits to be sent about limits that are lent, nil for nothing.
+func (h *Home) granted(s *session) *quotav1.Grant {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.leading || !h.sure() {
+		return nil
+	}
+	return s.orders.take(h.epoch)
+}
+
 // take returns what waits to be sent, with the snapshot left out when this stream has had it.
 func (h *Home) take(s *session) (a *quotav1.Assignment, beat *quotav1.HeartbeatAck) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	beat, s.heartbeat = s.heartbeat, nil
-	if s.next == nil || !h.leading || !h.opts.LeaseValid() {
+	if s.next == nil || !h.leading || !h.sure() {
 		return nil, beat
 	}
 	a = &quotav1.Assignment{Epoch: s.next.Epoch, Seq: s.next.Seq, Snapshot: s.next.Snapshot, Shares: s.next.Shares}
@@ -204,6 +224,7 @@ func (h *Home) ack(uid types.UID, s *session, ack *quotav1.Ack) {
 		clear(s.versions)
 		s.versions[snap.Version] = snap
 		s.versions[s.last.Snapshot.Version] = s.last.Snapshot
+		h.outgrown(uid, s, snap)
 	}
 	id := holderID(uid, s.incarnation)
 	h.covering(p, func(_ *policy, a *account) {
@@ -214,6 +235,39 @@ func (h *Home) ack(uid types.UID, s *session, ack *quotav1.Ack) {
 	})
 	h.changed(p)
 	h.poke()
+}
+
+// outgrown frees what a process had of limits that are neither in the snapshot that it has put in force nor in the one that
+// it is sent: no decision can use them any more.
+func (h *Home) outgrown(uid types.UID, s *session, inForce *quotav1.Snapshot) {
+	id, now := holderID(uid, s.incarnation), h.opts.Now()
+	has := map[string]bool{}
+	for _, snap := range []*quotav1.Snapshot{inForce, s.last.Snapshot} {
+		for _, p := range snap.Policies {
+			for _, l := range p.Limits {
+				has[l.Id] = true
+			}
+		}
+	}
+	for _, p := range h.policies {
+		for limit, a := range p.accounts {
+			if !has[limit] && a.knows(id) {
+				a.gone(id, now)
+			}
+		}
+		for limit, a := range p.retired {
+			if !has[limit] && a.knows(id) {
+				a.gone(id, now)
+			}
+			if !a.inUse() {
+				delete(p.retired, limit)
+				for _, next := range p.accounts {
+					next.dirty = true
+				}
+				h.poke()
+			}
+		}
+	}
 }
 
 // report takes in a heartbeat.
@@ -244,15 +298,19 @@ func (h *Home) report(uid types.UID, s *session, u *quotav1.Usage) {
 // maxUsage bounds the counters kept of one stream: 16 policies of 32 limits.
 const maxUsage = 512
 
-// drained takes in the final report of a process.
-func (h *Home) drained(uid types.UID, s *session) {
+// drained takes in the final report of a process, with its last claims.
+func (h *Home) drained(uid types.UID, s *session, last *quotav1.Report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := h.pods[uid]
 	if p == nil || p.session != s {
 		return
 	}
+	if last != nil && last.Epoch == h.epoch && h.leading {
+		h.hearLocked(uid, p, s, last)
+	}
 	p.session = nil
+	h.disown(uid, s)
 	h.ended(uid, p, s.incarnation)
 	h.assess(uid, p)
 }

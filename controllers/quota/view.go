@@ -52,8 +52,11 @@ func (h *Home) View(uid types.UID, generation int64) View {
 	}
 	for id, a := range p.accounts {
 		lv := LimitView{Units: smallest[id], Settled: true, N: v.Acked}
-		if a.ledger != nil {
+		switch {
+		case a.ledger != nil:
 			lv.N, lv.Settled = a.ledger.N(), a.ledger.Settled()
+		case a.lending != nil:
+			lv.N, lv.Settled = a.lending.fleet.N(), a.lending.fleet.Settled()
 		}
 		v.Limits[id] = lv
 	}
@@ -63,17 +66,24 @@ func (h *Home) View(uid types.UID, generation int64) View {
 	return v
 }
 
-func (h *Home) viewPod(v *View, p *policy, uid types.UID, pod *pod, generation int64, smallest map[string]uint64) {
-	held := false
+// holds reports whether a process of the pod that cannot be reached may have something of the policy's limits.
+func (pod *pod) holds(p *policy, uid types.UID) bool {
 	for name := range pod.processes {
 		if pod.session != nil && pod.session.incarnation == name {
 			continue
 		}
+		id := holderID(uid, name)
 		for _, a := range p.accounts {
-			held = held || a.ledger != nil && slices.Contains(a.ledger.Silent(), holderID(uid, name))
+			if a.ledger != nil && slices.Contains(a.ledger.Silent(), id) || a.lending != nil && a.lending.fleet.Holds(id) {
+				return true
+			}
 		}
 	}
-	if held {
+	return false
+}
+
+func (h *Home) viewPod(v *View, p *policy, uid types.UID, pod *pod, generation int64, smallest map[string]uint64) {
+	if pod.holds(p, uid) {
 		v.Reserved = append(v.Reserved, pod.state.Name)
 	}
 	if pod.state.Deleted || pod.state.Ended || !pod.state.Scheduled {
@@ -88,6 +98,11 @@ func (h *Home) viewPod(v *View, p *policy, uid types.UID, pod *pod, generation i
 	}
 	s := pod.session
 	enforcing := s != nil && s.ackedPolicies[p.compiled.Uid] >= generation && generation > 0
+	for _, a := range p.accounts {
+		if enforcing && a.lending != nil {
+			_, enforcing = a.lending.fleet.Share(holderID(uid, s.incarnation))
+		}
+	}
 	if enforcing {
 		v.Acked++
 	}
@@ -101,10 +116,13 @@ func (h *Home) viewPod(v *View, p *policy, uid types.UID, pod *pod, generation i
 		return
 	}
 	for id, a := range p.accounts {
-		if a.ledger == nil {
-			continue
+		var units uint64
+		switch {
+		case a.ledger != nil:
+			units = a.ledger.Acked(holderID(uid, s.incarnation))
+		case a.lending != nil:
+			units, _ = a.lending.fleet.Share(holderID(uid, s.incarnation))
 		}
-		units := a.ledger.Acked(holderID(uid, s.incarnation))
 		if old, ok := smallest[id]; units > 0 && (!ok || units < old) {
 			smallest[id] = units
 		}

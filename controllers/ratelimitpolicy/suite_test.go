@@ -54,10 +54,10 @@ func start(t *testing.T) *world {
 	w := &world{Client: live, t: t}
 	bell := &ratelimitpolicy.Bell{}
 	w.home = quota.NewHome(quota.Options{
-		Now: quota.Boottime, LeaseValid: func() bool { return true },
+		Now: quota.Boottime, LeaseUntil: func() int64 { return quota.Boottime() + int64(time.Hour) },
 		Changed: bell.Ring,
 	})
-	w.home.Lead(1)
+	w.home.Lead(1, quota.Handover{})
 	r := &ratelimitpolicy.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mint: w.home, Recorder: mgr.GetEventRecorder("test"),
 		CA: func() []byte { return []byte("a certificate") }, Bell: bell,

@@ -6,6 +6,7 @@ package setup
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -37,9 +38,13 @@ func (l *lead) Start(ctx context.Context) error {
 	if err := l.observer.WaitForSync(ctx); err != nil {
 		return fmt.Errorf("observe pods: %w", err)
 	}
-	epoch, err := l.epochs.Begin(ctx, 0)
+	epoch, word, err := l.epochs.Begin(ctx, 0)
 	if err != nil {
 		return err
+	}
+	left, err := quota.ParseHandover(word)
+	if err != nil {
+		l.log.Error(err, "The last leader's word cannot be read; pools start empty")
 	}
 	var policies v1alpha1.RateLimitPolicyList
 	if err := l.live.List(ctx, &policies); err != nil {
@@ -61,10 +66,32 @@ func (l *lead) Start(ctx context.Context) error {
 		}
 		l.home.Publish(compiled, target.Of(p), false)
 	}
-	l.home.Lead(epoch)
-	l.log.Info("Leading", "epoch", epoch, "policies", len(policies.Items))
-	return l.home.Run(ctx)
+	l.home.Lead(epoch, left)
+	l.log.Info("Leading", "epoch", epoch, "policies", len(policies.Items), "handedOver", len(left.Limits))
+	if err := l.home.Run(ctx); err != nil {
+		return err
+	}
+	return l.leave()
 }
+
+// leave hands over to the next leader, while the lease is still this replica's.
+func (l *lead) leave() error {
+	epoch, _ := l.home.Leading()
+	word, err := l.home.Stop().Marshal()
+	if err != nil {
+		l.log.Error(err, "Nothing is handed over; the next leader's pools start empty")
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if err := l.epochs.Leave(ctx, epoch, word); err != nil {
+		l.log.Error(err, "Nothing is handed over; the next leader's pools start empty")
+	}
+	return nil
+}
+
+// farewell bounds how long handing over may take: the lease lasts no longer.
+const farewell = 3 * time.Second
 
 func marked(p *v1alpha1.RateLimitPolicy) bool {
 	for _, s := range p.Status.Limits {
@@ -92,7 +119,7 @@ func (e *elector) Leader(ctx context.Context) (string, uint64, error) {
 
 // Raise implements quota.Elector.
 func (e *elector) Raise(ctx context.Context, floor uint64) error {
-	epoch, err := e.epochs.Begin(ctx, floor)
+	epoch, _, err := e.epochs.Begin(ctx, floor)
 	if err != nil {
 		return err
 	}

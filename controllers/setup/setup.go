@@ -125,7 +125,7 @@ func ringAll(ctx context.Context, c client.Reader, bell *ratelimitpolicy.Bell) e
 }
 
 func addControllers(mgr ctrl.Manager, o Options, lock *leader.Lock, keeper *certs.Keeper, bell *ratelimitpolicy.Bell) error {
-	home := quota.NewHome(quota.Options{Now: quota.Boottime, LeaseValid: lock.Valid, Changed: bell.Ring})
+	home := quota.NewHome(quota.Options{Now: quota.Boottime, LeaseUntil: lock.Until, Changed: bell.Ring})
 	observer := &quota.Observer{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Home: home}
 	epochs := &leader.Epochs{
 		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(),
@@ -136,7 +136,7 @@ func addControllers(mgr ctrl.Manager, o Options, lock *leader.Lock, keeper *cert
 		Home: home, Auth: quota.NewReviewer(mgr.GetClient()), Elector: &elector{epochs: epochs, home: home},
 		Log: ctrl.Log.WithName("quota"),
 	}
-	quota.RegisterMetrics()
+	quota.RegisterMetrics(home)
 	hook := &injector.Webhook{
 		Config: o.sidecar(), Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("headgate-injector"),
 	}

@@ -110,6 +110,35 @@ func (f *Fleet) Absent(origin string, now int64) {
 // Knows reports whether a process has said Hello and is not gone.
 func (f *Fleet) Knows(id string) bool { return f.pods[id] != nil }
 
+// InUse reports whether a process may act on the limit.
+func (f *Fleet) InUse() bool { return len(f.list) > 0 || f.Unregistered() > 0 }
+
+// Share returns the share that was decided last for a process, and whether the numbers of the last Edit are in force there.
+func (f *Fleet) Share(id string) (units uint64, current bool) {
+	p := f.pods[id]
+	if p == nil {
+		return 0, false
+	}
+	return p.order.Units, p.acked >= f.edit
+}
+
+// Holds reports whether a process may have something of the limit: a share, or loans.
+func (f *Fleet) Holds(id string) bool {
+	p := f.pods[id]
+	if p == nil {
+		return false
+	}
+	for _, m := range f.mints {
+		if b := m.borrowers[p]; b != nil && b.outstanding() > 0 {
+			return true
+		}
+	}
+	return p.units > 0
+}
+
+// N counts the processes that share the limit.
+func (f *Fleet) N() int { return len(f.list) }
+
 // Raise goes on under a higher epoch, with everything as it is: the processes adopt it and say Hello again, and refuse from
 // then on what was sent under the lower one.
 func (f *Fleet) Raise(epoch uint64) { f.recovery.Epoch = max(f.recovery.Epoch, epoch) }

@@ -84,6 +84,9 @@ func (h *Holder) Available(now int64) int64 {
 	return h.atHand()
 }
 
+// Outstanding is what is borrowed and neither spent nor returned, in tokens.
+func (h *Holder) Outstanding() int64 { return h.granted - h.spent - h.returned }
+
 // atHand is Available without what was earned since.
 func (h *Holder) atHand() int64 {
 	return max(0, h.loan()) + h.share/Micro + h.purse.Left()

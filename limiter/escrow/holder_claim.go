@@ -76,6 +76,18 @@ func (h *Holder) Claim(now int64) (Claim, bool) {
 	return h.claim(want, now), true
 }
 
+// Next returns when to call Claim, and to look after the account, if nothing else happens: soon while it is in use or has
+// something to say, then when what was said is to be repeated, and never where there is nothing to it.
+func (h *Holder) Next(now int64) (int64, bool) {
+	switch {
+	case h.queued > 0 || !h.demand.over(now) || h.spent > h.told.spent || h.granted > h.spent+h.returned:
+		return now + tick, true
+	case h.told.repeat > 0:
+		return h.told.at + h.told.repeat, true
+	}
+	return 0, false
+}
+
 // Registration returns what the account holds, for a Hello, due or not.
 func (h *Holder) Registration(now int64) Claim {
 	h.told.repeat = repeatGap

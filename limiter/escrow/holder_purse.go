@@ -36,6 +36,12 @@ func (h *Holder) Empty(now int64) {
 // Watch says below which number of tokens the purse is Low.
 func (h *Holder) Watch(low int64) { h.purse.low.Store(low) }
 
+// Refund gives back n tokens of what was spent and turned out to have cost less: as far as it has not been reported as spent.
+func (h *Holder) Refund(n, now int64) {
+	h.Collect(now)
+	h.spent -= min(n, h.spent-h.told.spent)
+}
+
 // collect counts as spent what is missing from the purse: of the share first, as Reserve takes it.
 func (h *Holder) collect() int64 {
 	missing := h.out.loan + h.out.share/Micro - h.purse.held()
@@ -49,15 +55,14 @@ func (h *Holder) collect() int64 {
 	return missing
 }
 
-// reclaim takes up to n tokens out of the purse, of loans first, and returns how many loans it got. Call collect before.
-func (h *Holder) reclaim(n int64) (loans int64) {
+// reclaim takes up to n tokens out of the purse, of loans first. Call collect before.
+func (h *Holder) reclaim(n int64) {
 	got := h.purse.withdraw(n)
-	loans = min(got, h.out.loan)
+	loans := min(got, h.out.loan)
 	back := Hold{loan: loans, share: (got - loans) * Micro}
 	h.out.loan -= back.loan
 	h.out.share -= back.share
 	h.Cancel(back)
-	return loans
 }
 
 // giveBack returns the loans beyond what keep whole tokens at hand leave, those in the purse among them.

@@ -201,6 +201,12 @@ func (h *holder) counts() bool {
 	return h.connected && (h.want == WantFull || h.want == WantKeep && h.granted > 0)
 }
 
+// Knows reports whether the holder may have a share.
+func (l *Ledger) Knows(id string) bool { return l.holders[id] != nil }
+
+// Used is how much holders may be acting on, the unregistered among them.
+func (l *Ledger) Used() uint64 { return l.whole - l.idle() }
+
 // Settled reports whether every connected holder has acknowledged its newest share and each that asks has one.
 func (l *Ledger) Settled() bool {
 	for _, h := range l.holders {

@@ -11,6 +11,12 @@ const (
 	// Whole is the denominator of a share: lcm(1..24) * 1024, so that one n-th is exact for every n up to 24.
 	Whole = 5_482_730_373_120
 
+	// Sleep is D: for how long a promise to leave the sleeping part of a share alone holds, in nanoseconds. Leader and
+	// processes count with the same.
+	Sleep = 1_000_000_000
+	// MaxTake is the most tokens that one request can take.
+	MaxTake = 1 << 30
+
 	// awakePermille is the part of a share that a pod earns all the time where a limit has keys, so that a key which
 	// the mint has never heard of costs no round trip.
 	awakePermille = 100

@@ -26,6 +26,9 @@ func (p *Purse) Take(n int64) bool { return p.move(n, 0) }
 // Reserve sets n tokens apart, or none, until Commit or Cancel is called with the same n.
 func (p *Purse) Reserve(n int64) bool { return p.move(n, uint64(n)<<purseBits) }
 
+// TakeUpTo takes n tokens, or as many as there are.
+func (p *Purse) TakeUpTo(n int64) { p.withdraw(n) }
+
 func (p *Purse) move(n int64, apart uint64) bool {
 	for {
 		w := p.word.Load()

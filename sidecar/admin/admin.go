@@ -4,6 +4,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 
 // Engine is the part of the admission engine that is shown and asked.
 type Engine interface {
-	Decide(r *admission.Request, now limiter.Time) admission.Decision
+	DecideWait(ctx context.Context, r *admission.Request, now limiter.Time) (d admission.Decision, ok bool)
 	State(now limiter.Time) admission.State
 	// Ready returns nil when a snapshot is in force and each of its limits has a share.
 	Ready() error

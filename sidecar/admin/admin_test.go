@@ -4,6 +4,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -24,9 +25,11 @@ type engine struct {
 	state    admission.State
 }
 
-func (e *engine) Decide(*admission.Request, limiter.Time) admission.Decision { return e.decision }
-func (e *engine) State(limiter.Time) admission.State                         { return e.state }
-func (e *engine) Ready() error                                               { return e.ready }
+func (e *engine) DecideWait(context.Context, *admission.Request, limiter.Time) (admission.Decision, bool) {
+	return e.decision, true
+}
+func (e *engine) State(limiter.Time) admission.State { return e.state }
+func (e *engine) Ready() error                       { return e.ready }
 
 // ask returns the answer of a handler.
 func ask(h http.Handler, method, path, body string) (int, string) {

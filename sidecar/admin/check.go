@@ -52,7 +52,10 @@ func (a *Admin) check(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
 		return
 	}
-	d := a.options.Engine.Decide(in, a.options.Clock())
+	d, ok := a.options.Engine.DecideWait(r.Context(), in, a.options.Clock())
+	if !ok {
+		return // nobody reads the answer
+	}
 	if d.Unavailable {
 		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": "nothing to decide by: no snapshot in force"})
 		return

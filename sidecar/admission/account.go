@@ -10,11 +10,12 @@ import (
 )
 
 // account is where a limit's tokens are in this process. It outlives snapshots for as long as they hold the limit. Exactly one
-// of bucket, keyed and flight is there.
+// of bucket, keyed, flight and lent is there.
 type account struct {
 	bucket *limiter.TokenBucket // of a limit without a key
 	keyed  *limiter.Keyed       // of a limit with a key
 	flight *flight              // of a limit of concurrency
+	lent   *adaptive            // of a limit whose tokens are lent
 
 	allowed, denied *counter // shared with the accounts of the same limit before and after
 }
@@ -41,17 +42,19 @@ func (c *counter) correct(from, to uint64) {
 
 func (c *counter) requests() uint64 { return c.cost.Load() - c.extra.Load() }
 
-func (a *account) take(now limiter.Time, hash, cost uint64) limiter.Decision {
+func (a *account) take(now limiter.Time, m *match) limiter.Decision {
 	switch {
+	case a.lent != nil:
+		return a.lent.take(now, m)
 	case a.flight != nil:
-		return a.flight.acquire(hash, cost)
+		return a.flight.acquire(m.hash, m.cost)
 	case a.keyed != nil:
-		return a.keyed.TakeHashAt(now, hash, cost)
+		return a.keyed.TakeHashAt(now, m.hash, m.cost)
 	}
-	return a.bucket.TakeAt(now, cost)
+	return a.bucket.TakeAt(now, m.cost)
 }
 
-// charge is the account's part of a decision over several; not of concurrency.
+// charge is the account's part of a decision over several; of bucket and keyed only.
 func (a *account) charge(hash, cost uint64) limiter.Charge {
 	if a.keyed != nil {
 		return a.keyed.Charge(hash, cost)
@@ -62,6 +65,8 @@ func (a *account) charge(hash, cost uint64) limiter.Charge {
 // settle corrects what was taken.
 func (a *account) settle(now limiter.Time, hash, taken, actual uint64, debt limiter.Tokens) {
 	switch {
+	case a.lent != nil:
+		a.lent.settle(now, hash, taken, actual)
 	case a.keyed != nil:
 		a.keyed.SettleHashAt(now, hash, taken, actual, debt)
 	case a.bucket != nil:
@@ -71,6 +76,8 @@ func (a *account) settle(now limiter.Time, hash, taken, actual uint64, debt limi
 
 func (a *account) reconfigure(now limiter.Time, rate limiter.Rate, burst limiter.Tokens) error {
 	switch {
+	case a.lent != nil:
+		return nil // its numbers come with orders
 	case a.flight != nil:
 		a.flight.setLimit(burst.Whole())
 		return nil

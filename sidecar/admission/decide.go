@@ -16,13 +16,17 @@ const few = 8
 // match is a limit that counts a request, with the hash of the request's key and what the request costs there.
 type match struct {
 	limit *Limit
+	base  *Limit // that matched; limit is one of its variants, or itself
+	from  int    // which of several descriptions of the request it counts
 	hash  uint64
 	cost  uint64
 	// refused says that the limit denies the request without asking its account.
 	refused Refusal
+	// first says that the request has waited for this limit's tokens, and that its turn has come.
+	first bool
 }
 
-// Decide takes a request's cost from every limit that counts it, or from none.
+// Decide takes a request's cost from every limit that counts it, or from none. It never waits.
 func (e *Engine) Decide(r *Request, now limiter.Time) Decision {
 	return e.DecideAll([]*Request{r}, now)
 }
@@ -30,40 +34,25 @@ func (e *Engine) Decide(r *Request, now limiter.Time) Decision {
 // DecideAll decides several descriptions of one request together: what any limit takes for any of them is taken for all, or
 // nothing is.
 func (e *Engine) DecideAll(requests []*Request, now limiter.Time) Decision {
-	for {
-		t := e.table.Load()
-		if t == nil {
-			return Decision{Unavailable: true}
-		}
-		var room [few]match
-		matches := room[:0]
-		for _, r := range requests {
-			matches = e.find(t, r, matches)
-		}
-		d := decide(matches, now)
-		d.Response = t.snapshot.GetResponse()
-		// If the table has changed, the tokens were taken from accounts that may no longer be in force, or not from ones
-		// that now are. They stay taken, which errs on the strict side, and the request is decided anew.
-		if e.table.Load() != t {
-			d.Ticket.End()
-			continue
-		}
-		count(matches, &d)
-		if e.options.Recorder != nil {
-			// The limiter takes an instant before the last change of the numbers for that of the change.
-			e.record(matches, requests, &d, max(now, limiter.Time(e.changed.Load())))
-		}
-		return d
-	}
+	d, _ := e.decideOrHold(requests, now, nil)
+	return d
 }
 
-// find appends the limits that count a request.
-func (e *Engine) find(t *table, request *Request, matches []match) []match {
+// find appends the limits that count a request, in any of its descriptions.
+func (e *Engine) find(t *table, requests []*Request, matches []match) []match {
+	for i, r := range requests {
+		matches = e.findOne(t, r, i, matches)
+	}
+	return matches
+}
+
+func (e *Engine) findOne(t *table, request *Request, from int, matches []match) []match {
 	r := read(request)
 	var room [4 * fewLimits]int
 	for _, i := range t.index.find(&r, len(t.bases), room[:0]) {
 		if l := t.bases[i]; l.applies(&r) {
 			if m, counts := e.match(l, &r); counts {
+				m.from = from
 				matches = append(matches, m)
 			}
 		}
@@ -73,7 +62,7 @@ func (e *Engine) find(t *table, request *Request, matches []match) []match {
 
 // match reads the request's key and cost for a limit that applies. It reports whether the limit counts the request at all.
 func (e *Engine) match(base *Limit, r *reading) (match, bool) {
-	m := match{limit: base}
+	m := match{limit: base, base: base}
 	if len(base.key) > 0 {
 		hash, ok := hashKey(base.key, r, e.seed)
 		switch {
@@ -119,49 +108,76 @@ func decide(matches []match, now limiter.Time) Decision {
 	return d
 }
 
-// take takes from all limits that enforce, or from none: what ends by itself first, as it can be given back exactly, and the
-// tokens in one step.
+// take takes from all limits that enforce, or from none: what can be given back exactly first (what ends by itself, and what is
+// lent), and the rest of the tokens in one step.
 func (d *Decision) take(matches []match, enforcing int, now limiter.Time) {
 	if enforcing == 1 {
-		for _, m := range matches {
-			if !m.limit.shadow {
-				d.note(m.limit, m.limit.account.take(now, m.hash, m.cost))
+		for i := range matches {
+			if m := &matches[i]; !m.limit.shadow {
+				d.note(m.limit, m.limit.account.take(now, m))
 			}
 		}
 		return
 	}
 	var room [few]limiter.Charge
-	charges := room[:0]
-	acquired := 0
-	for i, m := range matches {
-		switch {
+	var ways [few]way
+	charges, taken := room[:0], ways[:0]
+	for i := range matches {
+		m := &matches[i]
+		w, answer := way{}, limiter.Decision{}
+		switch a := m.limit.account; {
 		case m.limit.shadow:
-		case m.limit.account.flight == nil:
-			charges = append(charges, m.limit.account.charge(m.hash, m.cost))
-		case d.Allowed:
-			d.note(m.limit, m.limit.account.flight.acquire(m.hash, m.cost))
-			if d.Allowed {
-				acquired = i + 1
+		case a.flight != nil && d.Allowed:
+			answer = a.flight.acquire(m.hash, m.cost)
+			w.acquired = answer.Allowed
+			d.note(m.limit, answer)
+		case a.flight != nil:
+		case a.lent != nil:
+			answer, w.tab, w.charge = a.lent.reserve(now, m)
+			if !answer.Allowed || w.tab != nil {
+				d.note(m.limit, answer)
 			}
+		default:
+			w.charge = a.charge(m.hash, m.cost)
+			answer.Allowed = true
 		}
+		w.charged = answer.Allowed && !w.acquired && w.tab == nil
+		if w.charged {
+			charges = append(charges, w.charge)
+		}
+		taken = append(taken, w)
 	}
 	if d.Allowed && len(charges) > 0 {
 		limiter.AllAt(now, charges)
 		next := 0
-		for _, m := range matches {
-			if !m.limit.shadow && m.limit.account.flight == nil {
-				d.note(m.limit, charges[next].Decision)
+		for i := range matches {
+			if taken[i].charged {
+				d.note(matches[i].limit, charges[next].Decision)
 				next++
 			}
 		}
 	}
-	if d.Allowed {
-		return
+	for i := range matches {
+		taken[i].end(&matches[i], d.Allowed)
 	}
-	for _, m := range matches[:acquired] {
-		if !m.limit.shadow && m.limit.account.flight != nil {
-			m.limit.account.flight.release(m.hash, m.cost)
-		}
+}
+
+// way is how one limit's part of a decision over several is taken.
+type way struct {
+	acquired bool // under way already, to be released
+	tab      *tab // set apart, to be cancelled or committed
+	charged  bool // taken with the others
+	charge   limiter.Charge
+}
+
+func (w *way) end(m *match, allowed bool) {
+	switch {
+	case w.acquired && !allowed:
+		m.limit.account.flight.release(m.hash, m.cost)
+	case w.tab != nil && allowed:
+		w.tab.commit(m.cost)
+	case w.tab != nil:
+		w.tab.cancel(m.cost)
 	}
 }
 
@@ -172,7 +188,7 @@ func (d *Decision) watch(matches []match, now limiter.Time) {
 		if !m.limit.shadow {
 			continue
 		}
-		if m.refused != 0 || !m.limit.account.take(now, m.hash, m.cost).Allowed {
+		if m.refused != 0 || !m.limit.account.take(now, m).Allowed {
 			d.WouldDeny = append(d.WouldDeny, m.limit)
 		}
 	}
@@ -205,13 +221,35 @@ func count(matches []match, d *Decision) {
 	}
 }
 
-func (e *Engine) record(matches []match, requests []*Request, d *Decision, now limiter.Time) {
-	for _, m := range matches {
+// record records a decision on accounts, whose keys are known by hashes that are the same in every process.
+func (e *Engine) record(matches []match, hashes []KeyHash, d *Decision, now limiter.Time) {
+	// The limiter takes an instant before the last change of the numbers for that of the change.
+	now = max(now, limiter.Time(e.changed.Load()))
+	for i := range matches {
+		m := &matches[i]
 		if m.limit.shadow || !d.Allowed && !slices.Contains(d.Denied, m.limit) {
 			continue
 		}
-		r := read(requests[0])
-		m.limit.matched(&r) // leaves the template's variables
-		e.options.Recorder.Decision(int64(now), m.limit.id, stableHash(m.limit.key, &r), m.cost, d.Allowed)
+		at := now
+		if a := m.limit.account.lent; a != nil {
+			at = max(at, limiter.Time(a.stamp.Load())) // nor before the tokens were there
+		}
+		e.options.Recorder.Decision(int64(at), m.limit.id, hashes[i], m.cost, d.Allowed)
 	}
+}
+
+// hashes names the accounts of a request.
+func hashes(matches []match, requests []*Request) []KeyHash {
+	out := make([]KeyHash, len(matches))
+	for i := range matches {
+		out[i] = matches[i].name(requests)
+	}
+	return out
+}
+
+// name is that of the account, the same in every process. It allocates.
+func (m *match) name(requests []*Request) KeyHash {
+	r := read(requests[m.from])
+	m.base.matched(&r) // leaves the template's variables
+	return stableHash(m.base.key, &r)
 }

@@ -9,9 +9,11 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/limiter"
+	"github.com/headgate/headgate/limiter/escrow"
 )
 
 // Recorder is told what was decided. It is called inside the decision and may be slow only in tests.
@@ -25,6 +27,8 @@ type Options struct {
 	// Keys is for how many keys that are not full each limit with a key has memory (18 bytes each); DefaultKeys when 0.
 	// Beyond it keys share buckets, on the strict side.
 	Keys int
+	// Hold is how long a request may wait for tokens that are on their way; DefaultHold when 0, not at all below 0.
+	Hold time.Duration
 	// Recorder may be nil.
 	Recorder Recorder
 }
@@ -40,10 +44,14 @@ type Engine struct {
 
 	table   atomic.Pointer[table] // nil before the first assignment and after Stop
 	changed atomic.Int64          // when the numbers last changed; set before they do
+	calls   chan struct{}         // a Turn is due
+	speak   chan struct{}         // a Report is due
+	linked  atomic.Bool           // a leader hears
 
-	mu      sync.Mutex // serialises changes of table
-	stopped bool       // guarded by mu
-	last    *table     // guarded by mu: the table in force, or the one that was when Stop came
+	mu      sync.Mutex     // serialises changes of table
+	stopped bool           // guarded by mu
+	last    *table         // guarded by mu: the table in force, or the one that was when Stop came
+	welcome escrow.Welcome // guarded by mu
 }
 
 // New returns an engine that has nothing to enforce yet and therefore admits nothing.
@@ -51,7 +59,10 @@ func New(o Options) *Engine {
 	if o.Keys == 0 {
 		o.Keys = DefaultKeys
 	}
-	return &Engine{options: o, seed: maphash.MakeSeed()}
+	if o.Hold == 0 {
+		o.Hold = DefaultHold
+	}
+	return &Engine{options: o, seed: maphash.MakeSeed(), calls: make(chan struct{}, 1), speak: make(chan struct{}, 1)}
 }
 
 // ErrStopped is returned by Apply after Stop.
@@ -88,6 +99,9 @@ func (e *Engine) Apply(s *quotav1.Snapshot, shares []*quotav1.Share, now limiter
 	// Nothing can fail any more.
 	e.changed.Store(max(e.changed.Load(), int64(now)))
 	for _, l := range next.limits {
+		if l.lent {
+			next.lent = append(next.lent, l.account.lent)
+		}
 		old := before.limit(l.id)
 		if old != nil && old.account == l.account {
 			if err := l.account.reconfigure(now, l.shareRate, l.shareBurst); err != nil {
@@ -98,12 +112,28 @@ func (e *Engine) Apply(s *quotav1.Snapshot, shares []*quotav1.Share, now limiter
 	e.table.Store(next)
 	e.last = next
 	e.recordShares(before, next, now)
+	e.dismiss(before, now)
+	signal(e.calls)
 	return nil
+}
+
+// dismiss denies the requests that wait by an older table: no decision is made by it any more.
+func (e *Engine) dismiss(before *table, now limiter.Time) {
+	if before == nil {
+		return
+	}
+	for _, a := range before.lent {
+		a.mu.Lock()
+		var verdicts []verdict
+		a.all(func(t *tab) { verdicts, _ = t.serve(now, verdicts) })
+		a.mu.Unlock()
+		e.deliver(verdicts, now)
+	}
 }
 
 // open gives a limit its account: the one it had, or a new one.
 func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) {
-	if old != nil && old.sameAccounts(l) && (old.units > 0 || fill == 0) {
+	if old != nil && old.sameAccounts(l) && (l.lent || old.units > 0 || fill == 0) {
 		l.account = old.account
 		return nil
 	}
@@ -119,9 +149,15 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 		l.account.flight = newFlight(l.shareBurst.Whole())
 		return nil
 	}
-	if len(l.key) == 0 {
+	switch {
+	case l.lent:
+		l.account.lent, err = e.newAdaptive(l.id, len(l.key) > 0, now)
+		if err == nil {
+			l.account.lent.adopt(e.welcome, now)
+		}
+	case len(l.key) == 0:
 		l.account.bucket, err = limiter.NewTokenBucketAt(now, l.shareRate, l.shareBurst, level)
-	} else {
+	default:
 		l.account.keyed, err = limiter.NewKeyedAt(now, l.shareRate, l.shareBurst, level, e.options.Keys)
 	}
 	return err
@@ -132,7 +168,9 @@ func (e *Engine) Stop(now limiter.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stopped = true
-	e.recordShares(e.table.Swap(nil), nil, now)
+	before := e.table.Swap(nil)
+	e.recordShares(before, nil, now)
+	e.dismiss(before, now)
 }
 
 func (e *Engine) recordShares(before, after *table, now limiter.Time) {

@@ -41,6 +41,7 @@ type Limit struct {
 	period      time.Duration
 	units       uint64 // the pod's part, in quotav1.Whole
 	scope       quotav1.Scope
+	lent        bool // tokens are lent, and the pod is assigned no part
 
 	// The pod's part of the numbers: exact, or rounded down.
 	shareRate  limiter.Rate
@@ -114,8 +115,15 @@ func compileLimit(p *quotav1.Policy, in *quotav1.Limit) (*Limit, error) {
 	if l.scope != quotav1.Scope_TOTAL && l.scope != quotav1.Scope_PER_POD {
 		return nil, fmt.Errorf("unknown scope %v", l.scope)
 	}
-	if in.GetStrategy() != quotav1.Strategy_EQUAL_SHARE {
+	switch in.GetStrategy() {
+	case quotav1.Strategy_EQUAL_SHARE:
+	case quotav1.Strategy_ADAPTIVE:
+		l.lent = l.scope == quotav1.Scope_TOTAL
+	default:
 		return nil, fmt.Errorf("unknown strategy %v", in.GetStrategy())
+	}
+	if l.lent && in.GetAlgorithm() != quotav1.Algorithm_ALGORITHM_UNSPECIFIED {
+		return nil, fmt.Errorf("strategy %v for algorithm %v, whose tokens cannot be lent", in.GetStrategy(), in.GetAlgorithm())
 	}
 	if err := l.numbers(in); err != nil {
 		return nil, err
@@ -189,7 +197,7 @@ func (l *Limit) numbers(in *quotav1.Limit) error {
 
 // sameAccounts reports whether a limit goes on with the accounts of another: the same buckets, by the same keys.
 func (l *Limit) sameAccounts(next *Limit) bool {
-	return l.concurrency == next.concurrency && slices.EqualFunc(l.key, next.key, func(a, b keyPart) bool {
+	return l.concurrency == next.concurrency && l.lent == next.lent && slices.EqualFunc(l.key, next.key, func(a, b keyPart) bool {
 		return proto.Equal(a.source, b.source)
 	})
 }

@@ -53,6 +53,8 @@ type LimitState struct {
 	Keys *int `json:"keys,omitempty"`
 	// SharedKeys counts decisions on keys that found no memory of their own and shared a bucket, on the strict side.
 	SharedKeys uint64 `json:"sharedKeys,omitempty"`
+	// Lent is there where tokens are lent to the pods where the demand is.
+	Lent *LentState `json:"lent,omitempty"`
 	// Allowed and Denied count requests since the process started, AllowedCost and DeniedCost what they cost.
 	Allowed     uint64 `json:"allowed"`
 	Denied      uint64 `json:"denied"`
@@ -73,11 +75,22 @@ func (e *Engine) Ready() error {
 		return ErrNoSnapshot
 	}
 	for _, l := range t.limits {
-		if l.units == 0 {
+		if !l.ready() {
 			return fmt.Errorf("%w of limit %s", ErrNoShare, l.Name())
 		}
 	}
 	return nil
+}
+
+// ready reports whether the pod has its part of the limit. Where tokens are lent it has, once a leader has said what it is,
+// be it nothing: the tokens are where the demand is.
+func (l *Limit) ready() bool {
+	if a := l.account.lent; a != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.sleeper.Ordered()
+	}
+	return l.units > 0
 }
 
 // SnapshotVersion is the version of the snapshot in force, empty when there is none.
@@ -159,6 +172,10 @@ func (l *Limit) state(in *quotav1.Limit, now limiter.Time) LimitState {
 		if len(l.key) > 0 {
 			s.Keys = &keys
 		}
+		return s
+	}
+	if l.account.lent != nil {
+		l.account.lent.state(&s, l, now)
 		return s
 	}
 	if l.account.keyed != nil {

@@ -17,8 +17,9 @@ type table struct {
 	snapshot *quotav1.Snapshot
 	limits   []*Limit // variants among them
 	byID     map[string]*Limit
-	bases    []*Limit // those that are matched, in the order of the snapshot
-	index    *index   // of bases
+	lent     []*adaptive // of the limits whose tokens are lent
+	bases    []*Limit    // those that are matched, in the order of the snapshot
+	index    *index      // of bases
 }
 
 // Bounds of what a snapshot may hold, far above what the API accepts: a decision walks all limits.
@@ -105,8 +106,8 @@ func (t *table) deal(shares []*quotav1.Share) (map[string]uint64, error) {
 	for _, s := range shares {
 		l := t.byID[s.GetLimitId()]
 		switch {
-		case l == nil:
-			return nil, fmt.Errorf("%w: share of limit %q, which the snapshot does not have", errShares, s.GetLimitId())
+		case l == nil, l.lent:
+			return nil, fmt.Errorf("%w: share of limit %q, which the snapshot does not assign", errShares, s.GetLimitId())
 		case dealt[l.id]:
 			return nil, fmt.Errorf("%w: two shares of limit %q", errShares, l.id)
 		case s.GetUnits() > quotav1.Whole || s.GetFillUnits() > quotav1.Whole:

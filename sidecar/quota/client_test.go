@@ -72,6 +72,12 @@ func (e *enforcer) SnapshotVersion() string {
 }
 
 func (e *enforcer) Usage() []*quotav1.LimitUsage { return nil }
+func (e *enforcer) Adopt(uint64, int64)          {}
+func (e *enforcer) Lost()                        {}
+func (e *enforcer) Speak() <-chan struct{}       { return nil }
+func (e *enforcer) Report() *quotav1.Report      { return nil }
+func (e *enforcer) Final() *quotav1.Report       { return nil }
+func (e *enforcer) Grant(*quotav1.Grant) error   { return nil }
 
 // running is a client that runs until the test ends.
 type running struct {

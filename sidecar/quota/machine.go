@@ -24,6 +24,21 @@ type Enforcer interface {
 	SnapshotVersion() string
 	// Usage are the counters of this process.
 	Usage() []*quotav1.LimitUsage
+	Borrower
+}
+
+// Borrower is the side of this process in limits whose tokens are lent.
+type Borrower interface {
+	// Adopt follows a leader, welcomed at a time of its clock; the next Report says hello. Lost ends that.
+	Adopt(epoch uint64, sent int64)
+	Lost()
+	// Speak tells that Report has something to say, which must be sent; nil for nothing.
+	Speak() <-chan struct{}
+	Report() *quotav1.Report
+	// Grant takes in what the leader lends.
+	Grant(*quotav1.Grant) error
+	// Final is the last report.
+	Final() *quotav1.Report
 }
 
 // Identity says who this process is.
@@ -118,6 +133,8 @@ func (m *machine) receive(message *quotav1.OperatorMessage, now time.Time) (*quo
 		return m.welcome(msg.Welcome, now)
 	case *quotav1.OperatorMessage_Assignment:
 		return m.assign(msg.Assignment)
+	case *quotav1.OperatorMessage_Grant:
+		return m.grant(msg.Grant)
 	case *quotav1.OperatorMessage_HeartbeatAck:
 		if nonce := msg.HeartbeatAck.GetNonce(); nonce <= m.nonce {
 			m.heard = max(m.heard, nonce)
@@ -135,6 +152,7 @@ func (m *machine) welcome(w *quotav1.Welcome, now time.Time) (*quotav1.SidecarMe
 	m.epoch = w.GetEpoch()
 	m.welcomed = true
 	m.beat = now
+	m.enforcer.Adopt(m.epoch, w.GetSentNanoseconds())
 	if ms := w.GetHeartbeatMilliseconds(); ms > 0 {
 		m.heartbeat = max(minHeartbeat, time.Duration(ms)*time.Millisecond)
 	}
@@ -171,6 +189,29 @@ func (m *machine) assign(a *quotav1.Assignment) (*quotav1.SidecarMessage, error)
 	}
 	m.acked = m.seq
 	return m.ack(), nil
+}
+
+// grant takes in what the leader lends. What is of an older epoch is refused further down, by what it would change.
+func (m *machine) grant(g *quotav1.Grant) (*quotav1.SidecarMessage, error) {
+	if !m.welcomed || g.GetEpoch() != m.epoch {
+		return nil, fmt.Errorf("%w: grant of epoch %d on a stream of %d", errProtocol, g.GetEpoch(), m.epoch)
+	}
+	if err := m.enforcer.Grant(g); err != nil {
+		return nil, &refusal{err}
+	}
+	return m.report(), nil
+}
+
+// report is what is to be said of limits whose tokens are lent, nil for nothing.
+func (m *machine) report() *quotav1.SidecarMessage {
+	if !m.welcomed {
+		return nil
+	}
+	r := m.enforcer.Report()
+	if r == nil {
+		return nil
+	}
+	return &quotav1.SidecarMessage{Message: &quotav1.SidecarMessage_Report{Report: r}}
 }
 
 func (m *machine) ack() *quotav1.SidecarMessage {
@@ -223,5 +264,6 @@ func (m *machine) usage(now time.Time) *quotav1.SidecarMessage {
 func (m *machine) drained() *quotav1.SidecarMessage {
 	return &quotav1.SidecarMessage{Message: &quotav1.SidecarMessage_Drained{Drained: &quotav1.Drained{
 		Limits: m.enforcer.Usage(),
+		Last:   m.enforcer.Final(),
 	}}}
 }

@@ -20,6 +20,27 @@ type fake struct {
 	shares  []*quotav1.Share
 	applied int
 	refuse  error
+
+	adopted  uint64
+	linked   bool
+	granted  []*quotav1.Grant
+	says     *quotav1.Report
+	speaking chan struct{}
+}
+
+func (f *fake) Adopt(epoch uint64, _ int64) { f.adopted, f.linked = epoch, true }
+func (f *fake) Lost()                       { f.linked = false }
+func (f *fake) Speak() <-chan struct{}      { return f.speaking }
+func (f *fake) Final() *quotav1.Report      { return &quotav1.Report{Epoch: f.adopted} }
+
+func (f *fake) Report() (r *quotav1.Report) {
+	r, f.says = f.says, nil
+	return r
+}
+
+func (f *fake) Grant(g *quotav1.Grant) error {
+	f.granted = append(f.granted, g)
+	return f.refuse
 }
 
 func (f *fake) Apply(s *quotav1.Snapshot, shares []*quotav1.Share) error {

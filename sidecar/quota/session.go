@@ -58,6 +58,7 @@ func (c *Client) session(ctx context.Context, address string) error {
 	received := make(chan error, 1)
 	go receive(ctx, stream, incoming, received)
 	err = c.converse(ctx, cancel, address, stream, incoming, received)
+	c.options.Enforcer.Lost()
 	cancel(err)
 	for range incoming { // until the receiver has ended
 	}
@@ -107,6 +108,11 @@ func (c *Client) converse(ctx context.Context, cancel context.CancelCauseFunc, a
 		case <-finish:
 			timer.Stop()
 			return c.farewell(ctx, cancel, s, incoming, received)
+		case <-c.options.Enforcer.Speak():
+			timer.Stop()
+			if err := send(cancel, s, m.report()); err != nil {
+				return err
+			}
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()

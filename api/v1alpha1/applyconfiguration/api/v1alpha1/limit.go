@@ -47,7 +47,8 @@ type LimitApplyConfiguration struct {
 	// scope is Total (the pods together admit what the limit says, however many there are) or PerPod (each pod admits the
 	// whole limit, so the total grows with the number of pods).
 	Scope *apiv1alpha1.Scope `json:"scope,omitempty"`
-	// strategy says how the pods share the limit. EqualShare: each of N pods enforces one N-th.
+	// strategy says how the pods share the limit. EqualShare: each of N pods enforces one N-th. Adaptive: tokens are lent to
+	// the pods where the demand is.
 	Strategy *apiv1alpha1.Strategy `json:"strategy,omitempty"`
 }
 

@@ -1,0 +1,246 @@
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/limiter"
+	"github.com/headgate/headgate/limiter/escrow"
+)
+
+// DefaultHold is how long a request may wait for tokens that are on their way.
+const DefaultHold = 10 * time.Millisecond
+
+// Held is a request that waits, for some milliseconds, for tokens that are on their way. It holds none meanwhile.
+type Held struct {
+	table   *table
+	matches []match
+	hashes  []KeyHash // of the matches' keys
+	until   limiter.Time
+	then    func(Decision)
+	over    atomic.Bool
+}
+
+// Cancel takes the request back: its client has gone. It reports whether it came in time, in which case the decision is
+// not delivered any more and nothing is taken. It may be called from any goroutine and waits for nothing.
+func (h *Held) Cancel() bool { return h.over.CompareAndSwap(false, true) }
+
+// verdict is a decision on its way to who waits for it.
+type verdict struct {
+	held     *Held
+	decision Decision
+}
+
+// denied is the denial of a request by one limit that lends.
+func denied(m *match) Decision {
+	d := Decision{}
+	d.note(m.limit, m.limit.account.lent.short(m))
+	return d
+}
+
+// deliver counts what was decided and tells those who wait. No lock is held.
+func (e *Engine) deliver(verdicts []verdict, now limiter.Time) {
+	for _, v := range verdicts {
+		v.decision.Response = v.held.table.snapshot.GetResponse()
+		e.conclude(v.held.matches, v.held.hashes, &v.decision, now)
+		v.held.then(v.decision)
+	}
+}
+
+// conclude counts and records a decision.
+func (e *Engine) conclude(matches []match, hashes []KeyHash, d *Decision, now limiter.Time) {
+	count(matches, d)
+	if e.options.Recorder != nil {
+		e.record(matches, hashes, d, now)
+	}
+}
+
+// wait lets a request wait for the limit whose tokens it lacks, if they may come in time. No lock is held.
+func (e *Engine) wait(h *Held, m *match, now limiter.Time) bool {
+	a := m.limit.account.lent
+	a.mu.Lock()
+	t := a.find(m.hash)
+	ok := t != nil && a.table() == h.table && t.line(h, now)
+	if ok {
+		a.held.Add(1)
+	}
+	a.mu.Unlock()
+	if ok {
+		a.nudge()
+		signal(e.speak)
+	}
+	return ok
+}
+
+// move lets requests wait where they lack tokens now. No lock is held.
+func (e *Engine) move(elsewhere []*Held, now limiter.Time) {
+	for _, h := range elsewhere {
+		d := decide(h.matches, now)
+		m := waitsFor(h.matches, &d)
+		if d.Allowed || m == nil || !e.wait(h, m, now) {
+			if h.Cancel() {
+				e.deliver([]verdict{{h, d}}, now)
+			}
+		}
+	}
+}
+
+// seek looks for the tokens that a request lacks beside the purses, and asks for them. It reports whether there are any now.
+func (e *Engine) seek(matches []match, lack []*Limit, requests []*Request, now limiter.Time) (found bool) {
+	found = true
+	for i := range matches {
+		m := &matches[i]
+		if m.limit.account.lent != nil && slices.Contains(lack, m.limit) {
+			found = m.limit.account.lent.seek(m, requests, now) && found
+		}
+	}
+	return found
+}
+
+func (a *adaptive) seek(m *match, requests []*Request, now limiter.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.find(m.hash)
+	if t == nil && !a.sleeper.Isolated(int64(now)) {
+		t = a.open(m.hash, m.name(requests), now)
+	}
+	if t == nil {
+		return false
+	}
+	if !t.waiting.Load() {
+		t.holder.Stock(int64(now))
+		a.stamp.Store(max(a.stamp.Load(), int64(now)))
+		if t.holder.Purse().Left() >= int64(m.cost) {
+			return true
+		}
+	}
+	t.holder.Arrive(int64(m.cost), int64(now))
+	return false
+}
+
+// on returns the match for which a request waits at a tab.
+func (t *tab) on(h *Held) *match {
+	for i := range h.matches {
+		if m := &h.matches[i]; m.limit.account.lent == t.of && (t.of.one != nil || m.hash == t.hash) {
+			return m
+		}
+	}
+	panic("admission: a request waits where it asks for nothing")
+}
+
+// line puts a request at the end of the queue, unless more is queued already than can come in time. The lock is held.
+func (t *tab) line(h *Held, now limiter.Time) bool {
+	m := t.on(h)
+	if !t.mayCome(int64(m.cost), now) {
+		return false
+	}
+	t.queue = append(t.queue, h)
+	t.cost += int64(m.cost)
+	t.show()
+	return true
+}
+
+// mayCome reports whether a cost that is queued now may be met before a request has waited for too long. The lock is held.
+func (t *tab) mayCome(cost int64, now limiter.Time) bool {
+	a := t.of
+	l := a.sleeper.Limit()
+	if a.hold <= 0 || !a.sleeper.Ordered() || cost > l.Outstanding() {
+		return false
+	}
+	rate, err := limiter.NewRate(l.Requests, time.Duration(l.Period))
+	if err != nil {
+		return false
+	}
+	short := t.cost + cost - t.holder.Available(int64(now))
+	if a.sleeper.Isolated(int64(now)) {
+		parts, burst := a.sleeper.Share(int64(now))
+		if a.keys != nil || cost*int64(limiter.Token) > burst {
+			return false // nobody lends, and what the share earns is not earned here
+		}
+		rate = rate.Part(parts, escrow.Whole*1000)
+	} else {
+		short -= l.Outstanding()
+	}
+	return short <= 0 || rate.Duration(limiter.Tokens(short)*limiter.Token) <= a.hold
+}
+
+// show tells the holder what waits. The lock is held.
+func (t *tab) show() {
+	first := int64(0)
+	if len(t.queue) > 0 {
+		first = int64(t.on(t.queue[0]).cost)
+	}
+	t.holder.Queue(t.cost, first)
+	t.waiting.Store(len(t.queue) > 0)
+}
+
+// serve lays out what is at hand and admits those who wait, in the order in which they came, as far as it goes. It denies
+// those who have waited for too long, and those that other limits deny; who lacks tokens of another limit that lends is
+// returned, to wait there. The lock is held.
+func (t *tab) serve(now limiter.Time, out []verdict) (verdicts []verdict, elsewhere []*Held) {
+	t.holder.Stock(int64(now))
+	t.of.stamp.Store(max(t.of.stamp.Load(), int64(now)))
+	if len(t.queue) == 0 {
+		return out, nil
+	}
+	n := 0
+	for ; n < len(t.queue); n++ {
+		h := t.queue[n]
+		m := t.on(h)
+		if !h.Cancel() { // nobody else decides from here on
+			t.cost -= int64(m.cost)
+			continue
+		}
+		if t.of.table() != h.table {
+			t.cost -= int64(m.cost)
+			out = append(out, verdict{h, denied(m)}) // what it would be decided by is out of use
+			continue
+		}
+		late := now > h.until
+		m.first = true
+		d := decide(h.matches, now)
+		m.first = false
+		if !d.Allowed && !late {
+			if slices.Contains(d.Denied, m.limit) {
+				h.over.Store(false)
+				break
+			}
+			if waitsFor(h.matches, &d) != nil {
+				h.over.Store(false)
+				t.cost -= int64(m.cost)
+				elsewhere = append(elsewhere, h)
+				continue
+			}
+		}
+		t.cost -= int64(m.cost)
+		out = append(out, verdict{h, d})
+	}
+	t.queue = slices.Delete(t.queue, 0, n)
+	t.show()
+	return out, elsewhere
+}
+
+// waitsFor returns the match whose limit may be lent tokens that the request lacks, where such limits are all that denied it.
+func waitsFor(matches []match, d *Decision) *match {
+	if d.Refusal != 0 {
+		return nil
+	}
+	var first *match
+	for i := range matches {
+		m := &matches[i]
+		if !slices.Contains(d.Denied, m.limit) {
+			continue
+		}
+		if m.limit.account.lent == nil {
+			return nil
+		}
+		if first == nil {
+			first = m
+		}
+	}
+	return first
+}
