@@ -29,6 +29,7 @@ type decider struct {
 	engine   Engine
 	clock    func() limiter.Time
 	observer Observer
+	denials  denials
 	request  admission.Request // scratch
 }
 
@@ -41,7 +42,7 @@ func (g *decider) Decide(h *http1.Head, peer netip.Addr, then func(admission.Dec
 // Answer implements http1.Gate.
 func (g *decider) Answer(h *http1.Head, d *admission.Decision, v *http1.Verdict) {
 	if !d.Allowed {
-		v.Answer = answer(h.Method, h, d)
+		v.Answer = g.denials.answer(h.Method, h, d)
 		return
 	}
 	v.Fields = respond.Standing(d)
@@ -61,7 +62,7 @@ func (g *decider) Ask(r *admission.Request, then func(admission.Decision)) (admi
 // Say implements http2.Gate.
 func (g *decider) Say(r *admission.Request, d *admission.Decision) (v http2.Verdict) {
 	if !d.Allowed {
-		v.Answer = answer(r.Method, r.Header, d)
+		v.Answer = g.denials.answer(r.Method, r.Header, d)
 		return v
 	}
 	v.Fields = respond.Standing(d)
@@ -69,15 +70,6 @@ func (g *decider) Say(r *admission.Request, d *admission.Decision) (v http2.Verd
 		v.Ticket = ticket{d.Ticket, g.clock}
 	}
 	return v
-}
-
-// answer is for a client whose request is not passed on.
-func answer(method string, header admission.Header, d *admission.Decision) respond.Answer {
-	asker := respond.Asker{Method: method}
-	if types := header.Values("Content-Type"); len(types) > 0 {
-		asker.ContentType = types[0]
-	}
-	return respond.To(asker, d)
 }
 
 // ticket is an admission.Ticket that knows the time.

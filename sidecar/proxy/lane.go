@@ -36,7 +36,7 @@ func newLane(p *Proxy) (*lane, error) {
 	l.patience = runner.NewTimeouts(limits.HeadTime)
 	app := upstream.New(runner, p.options.AppPort)
 	l.relays = passthrough.New(runner, app, limits.Memory, l.left)
-	gate := &decider{engine: p.options.Engine, clock: p.options.Clock, observer: p.options.Observer}
+	gate := &decider{engine: p.options.Engine, clock: p.options.Clock, observer: p.options.Observer, denials: denials{}}
 	l.http1 = http1.NewServer(http1.Options{
 		Loop:     runner,
 		App:      app,

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"syscall"
 	"time"
@@ -28,11 +29,18 @@ func newPoller(l *Loop, portable Portable) (poller, error) {
 type epoll struct {
 	loop  *Loop
 	fd    int
-	alarm int // an eventfd
+	bell  int // an eventfd
 	slots []slot
 	free  []int32
 	ready [256]unix.EpollEvent
-	polls bool // something was ready the last time, so that more may be
+
+	// Waiting is left to Go's own poller, for which an epoll is a descriptor like any other. A system call that blocks
+	// would have the scheduler look after it, every 20 microseconds, and find another thread for the rest of the program.
+	file  *os.File
+	wakes syscall.RawConn
+	alarm time.Duration // when file's deadline is, 0 when there is none
+	n     int
+	look  func(uintptr) bool
 }
 
 // slot is what an event's number leads to. The turn tells events of a socket from those of an earlier one.
@@ -41,51 +49,64 @@ type slot struct {
 	turn    int32
 }
 
-const alarmSlot = -1
+const bellSlot = -1
 
 func newEpoll(l *Loop) (poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
-	alarm, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		_ = unix.Close(fd)
 		return nil, err
 	}
-	p := &epoll{loop: l, fd: fd, alarm: alarm}
-	if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, alarm, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: alarmSlot}); err != nil {
+	p := &epoll{loop: l, fd: fd, bell: bell}
+	if err = unix.SetNonblock(fd, true); err == nil { // so that os.NewFile leaves it to the poller
+		p.file = os.NewFile(uintptr(fd), "epoll")
+		p.wakes, err = p.file.SyscallConn()
+	}
+	if err == nil {
+		err = unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: bellSlot})
+	}
+	if err != nil {
 		p.close()
 		return nil, err
+	}
+	p.look = func(uintptr) bool {
+		p.n = p.poll()
+		return p.n > 0
 	}
 	return p, nil
 }
 
 func (p *epoll) close() {
-	_ = unix.Close(p.fd)
-	_ = unix.Close(p.alarm)
+	if p.file != nil {
+		_ = p.file.Close()
+	} else {
+		_ = unix.Close(p.fd)
+	}
+	_ = unix.Close(p.bell)
 }
 
 func (p *epoll) wake() {
 	one := [8]byte{1}
-	_, _ = unix.Write(p.alarm, one[:])
+	_, _ = unix.Write(p.bell, one[:])
 }
 
 func (p *epoll) wait(timeout time.Duration) {
 	n := 0
-	if p.polls || timeout == 0 {
+	if timeout == 0 {
 		n = p.poll()
-	}
-	if n == 0 && timeout != 0 {
+	} else {
 		n = p.block(timeout)
 	}
-	p.polls = n > 0
 	p.loop.begin()
 	for i := range p.ready[:n] {
 		e := &p.ready[i]
-		if e.Fd == alarmSlot {
+		if e.Fd == bellSlot {
 			var b [8]byte
-			_, _ = unix.Read(p.alarm, b[:])
+			_, _ = unix.Read(p.bell, b[:])
 			continue
 		}
 		if s := &p.slots[e.Fd]; s.turn == e.Pad && s.handler != nil {
@@ -105,15 +126,17 @@ func (p *epoll) poll() int {
 }
 
 func (p *epoll) block(timeout time.Duration) int {
-	milliseconds := -1
-	if timeout > 0 {
-		milliseconds = int((timeout + time.Millisecond - 1) / time.Millisecond)
+	if now := p.loop.now; timeout > 0 && (p.alarm == 0 || p.alarm > now+timeout) {
+		// An alarm that comes early costs a turn, and a later one is not set before: most timers are stopped in time.
+		p.alarm = now + timeout
+		_ = p.file.SetReadDeadline(p.loop.base.Add(p.alarm))
 	}
-	n, err := unix.EpollWait(p.fd, p.ready[:], milliseconds)
-	if err != nil {
-		return 0 // EINTR: a signal
+	p.n = 0
+	if err := p.wakes.Read(p.look); err != nil {
+		p.alarm = 0
+		_ = p.file.SetReadDeadline(time.Time{})
 	}
-	return n
+	return p.n
 }
 
 func events(e uint32) (out Events) {
