@@ -36,7 +36,7 @@ const (
 type Options struct {
 	Secret  types.NamespacedName
 	Service string // of the operator, in the Secret's namespace
-	Webhook string // MutatingWebhookConfiguration whose caBundle the rotator keeps
+	Webhook string // MutatingWebhookConfiguration and ValidatingWebhookConfiguration whose caBundle the rotator keeps
 	Dir     string // the rotator waits for the files here; the Keeper writes them
 	// Changed is called when a certificate has been taken into memory.
 	Changed func(context.Context) error
@@ -65,7 +65,7 @@ func Setup(mgr ctrl.Manager, opts Options) (*Keeper, <-chan struct{}, error) {
 		DNSName:        opts.Service + "." + opts.Secret.Namespace + ".svc",
 		ExtraDNSNames:  []string{quotav1.ServerName},
 		IsReady:        ready,
-		Webhooks:       []rotator.WebhookInfo{{Type: rotator.Mutating, Name: opts.Webhook}},
+		Webhooks:       []rotator.WebhookInfo{{Type: rotator.Mutating, Name: opts.Webhook}, {Type: rotator.Validating, Name: opts.Webhook}},
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("certificate rotator: %w", err)

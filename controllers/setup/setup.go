@@ -30,6 +30,7 @@ import (
 	"github.com/headgate/headgate/controllers/leader"
 	"github.com/headgate/headgate/controllers/quota"
 	"github.com/headgate/headgate/controllers/ratelimitpolicy"
+	"github.com/headgate/headgate/controllers/review"
 )
 
 // WebhookName is the name of the one webhook in the configuration.
@@ -142,6 +143,9 @@ func addControllers(mgr ctrl.Manager, o Options, lock *leader.Lock, keeper *cert
 	}
 	if err := hook.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("webhook: %w", err)
+	}
+	if err := (&review.Webhook{}).SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("review of policies: %w", err)
 	}
 	policies := &ratelimitpolicy.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mint: home, Recorder: mgr.GetEventRecorder("headgate-operator"),

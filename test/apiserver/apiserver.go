@@ -16,17 +16,24 @@ import (
 // there the test is skipped, loudly, and fails under CI=true.
 func Start(t *testing.T, crds ...string) *rest.Config {
 	t.Helper()
+	return StartWith(t, &envtest.WebhookInstallOptions{}, crds...)
+}
+
+// StartWith is Start with webhooks, which the API server calls where the options say; they are filled with where to serve.
+func StartWith(t *testing.T, hooks *envtest.WebhookInstallOptions, crds ...string) *rest.Config {
+	t.Helper()
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("KUBEBUILDER_ASSETS is not set: run `make test`, which sets it")
 		}
 		t.Skip("SKIPPED: no API server; run `make test`, or set KUBEBUILDER_ASSETS=$(go run ./hack/cluster assets)")
 	}
-	env := &envtest.Environment{CRDDirectoryPaths: crds, ErrorIfCRDPathMissing: true}
+	env := &envtest.Environment{CRDDirectoryPaths: crds, ErrorIfCRDPathMissing: true, WebhookInstallOptions: *hooks}
 	cfg, err := env.Start()
 	if err != nil {
 		t.Fatalf("API server: %v", err)
 	}
+	*hooks = env.WebhookInstallOptions
 	t.Cleanup(func() {
 		if err := env.Stop(); err != nil {
 			t.Error(err)
