@@ -115,10 +115,12 @@ func policyThatCannotWorkIsRefused(t *testing.T) {
 		"a target that has no pods":     {`{"spec":{"targetRefs":[{"group":"apps","kind":"Service","name":"app"}]}}`, "name the workload behind"},
 		"no limits":                     {`{"spec":{"limits":[]}}`, "at least 1"},
 		"a strategy that nobody knows":  {`{"spec":{"limits":[{"name":"all","rate":{"requests":5,"per":"1s"},"strategy":"Magic"}]}}`, "Unsupported value"},
+		"a when that does not compile":  {`{"spec":{"limits":[{"name":"all","rate":{"requests":5,"per":"1s"},"when":"request.method = 'GET'"}]}}`, "spec.limits[0].when"},
+		"a cost that is never granted":  {`{"spec":{"limits":[{"name":"all","rate":{"requests":5,"per":"1s"},"cost":{"tokens":6}}]}}`, "6 is more than burst 5"},
 		"a path that can never be seen": {`{"spec":{"limits":[{"name":"all","rate":{"requests":5,"per":"1s"},"match":[{"path":{"value":"v1"}}]}]}}`, "absolute path"},
 	} {
 		err := suite.Patch(s.ctx, policy.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(tc.patch)))
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tc.want) {
+		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.want) {
 			s.Errorf("%s: %v, want a refusal that says %q", name, err, tc.want)
 		}
 	}

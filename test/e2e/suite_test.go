@@ -55,6 +55,7 @@ func TestApps(t *testing.T) {
 		{"two workloads of one policy share one limit", twoTargetsShareOneLimit},
 		{"a StatefulSet and a DaemonSet are limited", otherWorkloadsAreLimited},
 		{"a policy may come before its workload", policyComesFirst},
+		{"every sample does what it says", everySampleDoesWhatItSays},
 		{"a policy that cannot work is refused", policyThatCannotWorkIsRefused},
 		{"a way around the sidecar is reported", wayAroundIsReported},
 		{"mode None and the opt-out label leave traffic alone", trafficIsLeftAlone},

@@ -4,7 +4,7 @@
 // Command echo is the application of the demo and of the end-to-end tests: HTTP/1.1, HTTP/2 without TLS and gRPC on one
 // port. It knows nothing of Headgate.
 //
-//	GET /            the pod's name
+//	GET /            the pod's name; with ?tokens=10 also X-Tokens-Used: 10, as a language model's gateway would tell
 //	GET /burn?ms=5   the same, after that much work of the CPU
 //	GET /slow?ms=500 the same, after that long
 //	grpc.health.v1.Health/Check and Watch
@@ -66,7 +66,12 @@ func handler(delay time.Duration) http.Handler {
 	host, _ := os.Hostname()
 	start := time.Now()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, host) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if tokens := r.URL.Query().Get("tokens"); tokens != "" {
+			w.Header().Set("X-Tokens-Used", tokens)
+		}
+		fmt.Fprintln(w, host)
+	})
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if time.Since(start) < delay {
 			http.Error(w, "starting", http.StatusServiceUnavailable)
