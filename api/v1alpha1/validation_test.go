@@ -6,6 +6,8 @@ package v1alpha1_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/controllers/compile"
 	"github.com/headgate/headgate/test/apiserver"
 )
 
@@ -168,6 +171,35 @@ limits: [{name: all, rate: {requests: 100, per: 1s}}]`
 				}
 			}
 		})
+	}
+}
+
+func TestEverySampleIsAccepted(t *testing.T) {
+	c := apiServer(t)
+	files, err := filepath.Glob("../../config/samples/*.yaml")
+	if err != nil || len(files) < 12 {
+		t.Fatalf("%d samples: %v", len(files), err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(raw, u); err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		u.SetNamespace("default")
+		if err := c.Create(t.Context(), u, client.FieldValidation("Strict"), client.DryRunAll); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		typed := &v1alpha1.RateLimitPolicy{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
+			t.Errorf("%s: %v", file, err)
+		} else if _, err := compile.Policy(typed, ""); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }
 

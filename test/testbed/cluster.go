@@ -69,6 +69,7 @@ func Connect() (*Cluster, error) {
 func (c *Cluster) connect(cfg *rest.Config) (err error) {
 	// Tests ask often, and for themselves alone.
 	cfg.QPS, cfg.Burst = 200, 400
+	cfg.WarningHandlerWithContext = rest.NoWarnings{} // those of the webhook are for people
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
