@@ -35,7 +35,7 @@ tools: $(TOOLS) ## Build every pinned tool (other targets build what they need).
 
 HEADER := hack/boilerplate.go.txt
 API    := ./api/v1alpha1/...
-PROTOS := $(wildcard api/quota/v1/*.proto)
+PROTOS := $(wildcard api/*/v*/*.proto)
 
 .PHONY: generate
 generate: generate-api generate-manifests generate-proto generate-config ## Write deep copies, apply configurations, CRDs, RBAC, webhooks, protobuf.

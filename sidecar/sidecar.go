@@ -20,6 +20,7 @@ import (
 	"github.com/headgate/headgate/limiter"
 	"github.com/headgate/headgate/sidecar/admin"
 	"github.com/headgate/headgate/sidecar/admission"
+	"github.com/headgate/headgate/sidecar/door"
 	"github.com/headgate/headgate/sidecar/proxy"
 	"github.com/headgate/headgate/sidecar/quota"
 	"github.com/headgate/headgate/sidecar/record"
@@ -123,7 +124,7 @@ func assemble(c *Config, log *slog.Logger) (*sidecar, error) {
 		Drain:       s.drain,
 	})
 	s.public = admin.Server(s.admin.Public())
-	s.local = admin.Server(s.admin.Local())
+	s.local = admin.Server(door.Handler(&door.RateLimit{Engine: s.engine, Clock: s.clock}, s.admin.Local()))
 	if err := s.listen(); err != nil {
 		for _, l := range s.listeners {
 			_ = l.Close()

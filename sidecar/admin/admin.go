@@ -18,7 +18,7 @@ import (
 
 // Engine is the part of the admission engine that is shown and asked.
 type Engine interface {
-	DecideWait(ctx context.Context, r *admission.Request, now limiter.Time) (d admission.Decision, ok bool)
+	DecideWait(ctx context.Context, now limiter.Time, requests ...*admission.Request) (d admission.Decision, ok bool)
 	State(now limiter.Time) admission.State
 	// Ready returns nil when a snapshot is in force and each of its limits has a share.
 	Ready() error
@@ -76,8 +76,12 @@ func (a *Admin) Local() http.Handler {
 
 // Server returns an HTTP server for one of the handlers.
 func Server(h http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
 		Handler:           h,
+		Protocols:         protocols,
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,

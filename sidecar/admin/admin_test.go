@@ -25,7 +25,7 @@ type engine struct {
 	state    admission.State
 }
 
-func (e *engine) DecideWait(context.Context, *admission.Request, limiter.Time) (admission.Decision, bool) {
+func (e *engine) DecideWait(context.Context, limiter.Time, ...*admission.Request) (admission.Decision, bool) {
 	return e.decision, true
 }
 func (e *engine) State(limiter.Time) admission.State { return e.state }

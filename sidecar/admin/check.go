@@ -18,7 +18,7 @@ import (
 // CheckRequest describes a request to decide. It spends tokens as the request itself would.
 type CheckRequest struct {
 	Method string `json:"method"` // GET when empty
-	// Path is as a client would send it; a query is ignored.
+	// Path is as a client would send it, with the query.
 	Path    string              `json:"path"`
 	Host    string              `json:"host"`
 	Headers map[string][]string `json:"headers"`
@@ -52,10 +52,11 @@ func (a *Admin) check(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
 		return
 	}
-	d, ok := a.options.Engine.DecideWait(r.Context(), in, a.options.Clock())
+	d, ok := a.options.Engine.DecideWait(r.Context(), a.options.Clock(), in)
 	if !ok {
 		return // nobody reads the answer
 	}
+	d.Ticket.End() // nobody tells a door when a request is over
 	if d.Unavailable {
 		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": "nothing to decide by: no snapshot in force"})
 		return
@@ -84,7 +85,7 @@ func readCheck(body interface{ Read([]byte) (int, error) }) (*admission.Request,
 	if out.Method == "" {
 		out.Method = http.MethodGet
 	}
-	out.Path, _, _ = strings.Cut(in.Path, "?")
+	out.Path, out.Query, _ = strings.Cut(in.Path, "?")
 	headers := http.Header{}
 	for name, values := range in.Headers {
 		for _, value := range values {

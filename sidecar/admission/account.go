@@ -17,6 +17,8 @@ type account struct {
 	flight *flight              // of a limit of concurrency
 	lent   *adaptive            // of a limit whose tokens are lent
 
+	instead instead // the same by numbers that clients asked for
+
 	allowed, denied *counter // shared with the accounts of the same limit before and after
 }
 

@@ -39,11 +39,15 @@ func (e *Engine) DecideAll(requests []*Request, now limiter.Time) Decision {
 }
 
 // find appends the limits that count a request, in any of its descriptions.
-func (e *Engine) find(t *table, requests []*Request, matches []match) []match {
+func (e *Engine) find(t *table, requests []*Request, matches []match, now limiter.Time) ([]match, error) {
 	for i, r := range requests {
+		from := len(matches)
 		matches = e.findOne(t, r, i, matches)
+		if err := e.replace(matches[from:], r.Instead, now); err != nil {
+			return nil, err
+		}
 	}
-	return matches
+	return matches, nil
 }
 
 func (e *Engine) findOne(t *table, request *Request, from int, matches []match) []match {
@@ -58,6 +62,24 @@ func (e *Engine) findOne(t *table, request *Request, from int, matches []match) 
 		}
 	}
 	return matches
+}
+
+// replace puts a client's own numbers in the place of the limits'.
+func (e *Engine) replace(matches []match, n *Numbers, now limiter.Time) error {
+	if n == nil {
+		return nil
+	}
+	for i := range matches {
+		other, err := matches[i].limit.by(*n, e.options.Keys, now)
+		if err != nil {
+			return err
+		}
+		matches[i].limit = other
+		if matches[i].refused == 0 && matches[i].cost > other.mostEver() {
+			matches[i].refused = CostTooHigh
+		}
+	}
+	return nil
 }
 
 // match reads the request's key and cost for a limit that applies. It reports whether the limit counts the request at all.

@@ -18,6 +18,8 @@ type Decision struct {
 	// Unavailable tells that there was nothing to decide by: no snapshot has arrived yet, or the process has given its
 	// quota back. It is not a denial.
 	Unavailable bool
+	// Err is why the request could not be decided as it was asked: ErrNumbers. It is not a denial.
+	Err error
 	// Denied are the limits that denied.
 	Denied []*Limit
 	// Refusal is why the first of them denied without asking for tokens; 0 where it asked.

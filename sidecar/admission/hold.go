@@ -29,7 +29,10 @@ func (e *Engine) decideOrHold(requests []*Request, now limiter.Time, then func(D
 			return Decision{Unavailable: true}, nil
 		}
 		var room [few]match
-		matches := e.find(t, requests, room[:0])
+		matches, err := e.find(t, requests, room[:0], now)
+		if err != nil {
+			return Decision{Err: err}, nil
+		}
 		d := decide(matches, now)
 		if m := waitsFor(matches, &d); m != nil {
 			if e.seek(matches, d.Denied, requests, now) {
@@ -73,11 +76,11 @@ func (e *Engine) hold(t *table, matches []match, m *match, requests []*Request, 
 	return h
 }
 
-// DecideWait is DecideOrHold for a goroutine that has nothing else to do. When the context ends first the request is taken
-// back, and ok is false.
-func (e *Engine) DecideWait(ctx context.Context, r *Request, now limiter.Time) (d Decision, ok bool) {
+// DecideWait is DecideOrHold for a goroutine that has nothing else to do, and for several descriptions of one request (see
+// DecideAll). When the context ends first the request is taken back, and ok is false.
+func (e *Engine) DecideWait(ctx context.Context, now limiter.Time, requests ...*Request) (d Decision, ok bool) {
 	answer := make(chan Decision, 1)
-	d, held := e.DecideOrHold(r, now, func(d Decision) { answer <- d })
+	d, held := e.decideOrHold(requests, now, func(d Decision) { answer <- d })
 	if held == nil {
 		return d, true
 	}

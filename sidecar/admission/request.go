@@ -29,6 +29,8 @@ type Request struct {
 	Peer netip.Addr
 	// Hits multiplies the cost, for doors that ask for several requests at once; 0 is 1.
 	Hits uint64
+	// Instead replaces the numbers of every limit that counts the request; nil for the policy's own.
+	Instead *Numbers
 }
 
 // lines returns the lines of a header. Host is a field of its own in net/http and in HTTP/2.

@@ -328,7 +328,7 @@ func limit(rate, burst uint64, change ...func(*quotav1.Limit)) *quotav1.Limit {
 // once asks for one request and returns whether it was admitted.
 func (p *pod) once(name, value string) bool {
 	r := &admission.Request{Method: "GET", Path: "/", Header: lines{name: {value}}}
-	d, _ := p.engine.DecideWait(p.c.t.Context(), r, clock())
+	d, _ := p.engine.DecideWait(p.c.t.Context(), clock(), r)
 	return d.Allowed
 }
 
