@@ -16,6 +16,7 @@ import (
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/sidecar/admission"
+	"github.com/headgate/headgate/sidecar/probe"
 )
 
 // Config is what the program is told by its environment and flags.
@@ -24,6 +25,7 @@ type Config struct {
 	Ports    []PortPair // may be empty: then only the decision doors are served
 	Operator string     // host:port
 	Record   string     // folder, or empty
+	Probes   quotav1.Probes
 
 	TokenFile    string
 	CAFile       string
@@ -42,7 +44,7 @@ type PortPair struct {
 // parseConfig reads flags; the environment gives their defaults. It returns flag.ErrHelp when help was asked for.
 func parseConfig(args []string, getenv func(string) string, out io.Writer) (*Config, error) {
 	c := &Config{}
-	var ports string
+	var ports, probes string
 	f := flag.NewFlagSet("headgate-sidecar", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.Usage = func() { usage(out, f) }
@@ -50,6 +52,7 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (*Con
 	f.StringVar(&c.Operator, "operator", getenv(quotav1.EnvOperator), "`host:port` of the operator's quota service ($"+quotav1.EnvOperator+")")
 	f.StringVar(&c.Pod, "pod", getenv(quotav1.EnvPod), "`namespace/name` of the pod, for logs ($"+quotav1.EnvPod+")")
 	f.StringVar(&c.Record, "record", getenv(quotav1.EnvRecord), "`folder` for decision records, for tests ($"+quotav1.EnvRecord+")")
+	f.StringVar(&probes, "probes", getenv(quotav1.EnvProbes), "the app's probes that the kubelet asks for here, as `JSON` ($"+quotav1.EnvProbes+")")
 	f.StringVar(&c.TokenFile, "token-file", quotav1.FileToken, "ServiceAccount token presented to the operator")
 	f.StringVar(&c.CAFile, "ca-file", quotav1.FileCA, "CA bundle that the operator's certificate must come from")
 	f.StringVar(&c.AdminAddress, "admin-address", ":"+strconv.Itoa(quotav1.PortAdmin), "`address` of probes and metrics")
@@ -66,9 +69,10 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (*Con
 	if c.Pod == "" {
 		c.Pod, _ = os.Hostname()
 	}
-	var err error
-	c.Ports, err = parsePorts(ports)
-	return c, errors.Join(err, c.validate())
+	var badPorts, badProbes error
+	c.Ports, badPorts = parsePorts(ports)
+	c.Probes, badProbes = probe.Parse(probes)
+	return c, errors.Join(badPorts, badProbes, c.validate())
 }
 
 // localAddress is where the drain hook and people inside the pod look.

@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/sidecar/admin"
 	"github.com/headgate/headgate/sidecar/admission"
 	"github.com/headgate/headgate/sidecar/door"
+	"github.com/headgate/headgate/sidecar/probe"
 	"github.com/headgate/headgate/sidecar/proxy"
 	"github.com/headgate/headgate/sidecar/quota"
 	"github.com/headgate/headgate/sidecar/record"
@@ -122,6 +123,7 @@ func assemble(c *Config, log *slog.Logger) (*sidecar, error) {
 		Quota:       s.quota.Status,
 		Draining:    s.draining.Load,
 		Drain:       s.drain,
+		Probes:      probe.New(c.Probes),
 	})
 	s.public = admin.Server(s.admin.Public())
 	s.local = admin.Server(door.Handler(&door.RateLimit{Engine: s.engine, Clock: s.clock}, s.admin.Local()))

@@ -24,7 +24,7 @@ type Engine interface {
 	Ready() error
 }
 
-// Options configure the servers. All fields are required.
+// Options configure the servers. All fields are required but Probes.
 type Options struct {
 	Pod         string
 	Version     string
@@ -35,6 +35,8 @@ type Options struct {
 	Draining    func() bool
 	// Drain begins the drain and returns at once; calling it again does nothing.
 	Drain func()
+	// Probes answers below quotav1.PathProbe for the app; nil = the kubelet asks the app itself.
+	Probes http.Handler
 }
 
 // Admin holds the handlers of both servers.
@@ -59,6 +61,9 @@ func (a *Admin) Public() http.Handler {
 	})
 	mux.HandleFunc("GET "+quotav1.PathReady, a.readiness)
 	mux.Handle("GET "+quotav1.PathMetrics, a.metrics.handler())
+	if a.options.Probes != nil {
+		mux.Handle("GET "+quotav1.PathProbe, a.options.Probes)
+	}
 	return mux
 }
 

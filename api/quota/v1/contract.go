@@ -28,6 +28,7 @@ const (
 	PathStarted = "/startz"  // the process is up
 	PathReady   = "/readyz"  // a share is in hand and the process is not draining
 	PathMetrics = "/metrics" // Prometheus
+	PathProbe   = "/probe/"  // + container/kind: runs that probe of the app
 
 	// PathDrain begins the drain, on PortLocal; the preStop hook calls it through "headgate-sidecar drain", so that nobody
 	// outside the pod can.
@@ -43,6 +44,10 @@ const (
 	EnvPorts    = "HEADGATE_PORTS"    // "14101=8080,14102=9090": listener = app port on loopback
 	EnvOperator = "HEADGATE_OPERATOR" // host:port of the operator's quota service
 	EnvPod      = "HEADGATE_POD"      // namespace/name, for logs only
+	EnvProbes   = "HEADGATE_PROBES"   // Probes as JSON: what the sidecar asks the app for the kubelet; empty = nothing
+	EnvHostIPs  = "HEADGATE_HOST_IPS" // of the node; for the redirect program, which refuses to work in the node's network
+	EnvPodIPs   = "HEADGATE_POD_IPS"  // of the pod, for the same
+	EnvSource   = "HEADGATE_SOURCE"   // "file" for a static pod, for the same
 	EnvRecord   = "HEADGATE_RECORD"   // folder for decision records (test/oracle); empty = none
 )
 
@@ -53,4 +58,6 @@ const (
 	FileCA        = PathIdentity + "/ca.crt"         // CA bundle of the operator; may appear late
 	ServerName    = "headgate-operator.headgate.dev" // TLS name of every replica
 	ContainerName = "headgate"
+	// ContainerRedirect is the init container of mode Redirect.
+	ContainerRedirect = "headgate-redirect"
 )
