@@ -18,6 +18,7 @@ import (
 	"time"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
+	"github.com/headgate/headgate/sidecar/redirect"
 )
 
 // Version is set when a release is linked; otherwise it is the module's.
@@ -46,6 +47,8 @@ func command(ctx context.Context, args []string, getenv func(string) string, std
 		switch args[0] {
 		case "drain":
 			return drainCommand(ctx, args[1:], stdout, stderr)
+		case "redirect":
+			return redirectCommand(args[1:], getenv, stdout, stderr)
 		case "version":
 			_, _ = fmt.Fprintln(stdout, version())
 			return 0
@@ -102,6 +105,31 @@ func drainCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	return 0
 }
 
+// redirectCommand is the init container of mode Redirect.
+func redirectCommand(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		_, _ = fmt.Fprintf(stderr, "headgate-sidecar: redirect takes no arguments: it reads $%s, $%s, $%s and $%s\n",
+			quotav1.EnvPorts, quotav1.EnvHostIPs, quotav1.EnvPodIPs, quotav1.EnvSource)
+		return 2
+	}
+	ports, err := parsePorts(getenv(quotav1.EnvPorts))
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "headgate-sidecar: %v\n", err)
+		return 2
+	}
+	var pairs []redirect.Pair
+	for _, p := range ports {
+		pairs = append(pairs, redirect.Pair{Listener: uint16(p.Listener), App: uint16(p.App)})
+	}
+	network := redirect.Network{HostIPs: getenv(quotav1.EnvHostIPs), PodIPs: getenv(quotav1.EnvPodIPs), Source: getenv(quotav1.EnvSource)}
+	if err := redirect.Apply(network, pairs); err != nil {
+		_, _ = fmt.Fprintf(stderr, "headgate-sidecar: redirect: %v\n", err)
+		return 1
+	}
+	_, _ = fmt.Fprintf(stdout, "redirected to the sidecar: %s\n", getenv(quotav1.EnvPorts))
+	return 0
+}
+
 func drain(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -132,6 +160,7 @@ the last ones stay in force.
 Usage:
   headgate-sidecar [flags]                 run until SIGTERM
   headgate-sidecar drain [--wait 5s]       tell the running sidecar to drain (preStop hook)
+  headgate-sidecar redirect                redirect the app's ports to the sidecar (init container)
   headgate-sidecar version                 print the version
 
 Looking at a running sidecar (from inside the pod):
