@@ -36,6 +36,8 @@ const (
 	ReasonBypassable         Reason = "Bypassable"
 	ReasonNotInjectable      Reason = "NotInjectable"
 	ReasonNoPods             Reason = "NoPods"
+	// ReasonSidecarOutdated is a reason of Injected=True: all pods are limited, some by another sidecar than they would get now.
+	ReasonSidecarOutdated Reason = "SidecarOutdated"
 )
 
 // Reasons of Programmed.
@@ -56,14 +58,16 @@ type EventReason string
 
 // Reasons of events.
 const (
-	EventAccepted       EventReason = "Accepted"
-	EventInvalid        EventReason = "Invalid"
-	EventTargetNotFound EventReason = "TargetNotFound"
-	EventConflicted     EventReason = "Conflicted"
-	EventProgrammed     EventReason = "Programmed"
-	EventRolloutStarted EventReason = "RolloutStarted"
-	EventReserved       EventReason = "ShareReserved"
-	EventNotInjected    EventReason = "SidecarNotInjected"
+	EventAccepted        EventReason = "Accepted"
+	EventInvalid         EventReason = "Invalid"
+	EventTargetNotFound  EventReason = "TargetNotFound"
+	EventConflicted      EventReason = "Conflicted"
+	EventProgrammed      EventReason = "Programmed"
+	EventRolloutStarted  EventReason = "RolloutStarted"
+	EventRolloutManual   EventReason = "RolloutLeftToYou"
+	EventRolloutReverted EventReason = "RolloutReverted"
+	EventReserved        EventReason = "ShareReserved"
+	EventNotInjected     EventReason = "SidecarNotInjected"
 )
 
 // EventAction is the action of an event.

@@ -55,6 +55,8 @@ limits: [{name: all, rate: {requests: 100, per: 1s}}]`
 		"all of a limit":       {spec: limit(`burst: 200, scope: PerPod, strategy: EqualShare, key: [{header: X-API-Key}, {clientIP: {ipv4PrefixBits: 24}}], match: [{path: {value: /v1/}, methods: [GET], headers: [{name: X-T, value: a}]}]`)},
 		"every kind of target": {spec: target(`{kind: Deployment, name: a}, {kind: StatefulSet, name: a}, {kind: DaemonSet, name: a}, {kind: ReplicaSet, name: a, group: apps}`)},
 		"named ports":          {spec: good + "\ninjection: {mode: NamedPort, rollout: Manual, ports: [http, grpc]}"},
+		"numbered ports":       {spec: good + "\ninjection: {mode: Redirect, ports: [http, \"8080\"], preStopSleepSeconds: 0}"},
+		"a sidecar of its own": {spec: good + "\ninjection: {sidecar: {image: \"registry.example/sidecar:v2\", resources: {requests: {cpu: 100m}}, imagePullSecrets: [{name: mirror}]}}"},
 
 		"every kind of match":  {spec: limit(`match: [{path: {type: Template, value: "/users/{user}"}, headers: [{type: Present, name: X-A}, {type: RegularExpression, name: X-B, value: "a.*"}], query: [{name: plan, value: free}, {type: Present, name: q}], hosts: [shop.example, "*.shop.example"]}, {grpc: {service: shop.v1.Cart, method: Add}}, {path: {type: RegularExpression, value: ".*[.]png"}}], when: "request.method == 'GET'"`)},
 		"every kind of key":    {spec: limit(`onMissingKey: Deny, key: [{cookie: session}, {query: api_key}, {request: Path}, {claimOfVerifiedJWT: {claim: sub}}]`)},
@@ -148,9 +150,13 @@ limits: [{name: all, rate: {requests: 100, per: 1s}}]`
 		"a field that breaks the line":         {spec: good + "\nresponse: {fields: [{name: X-A, value: \"a\\r\\nb\"}]}", want: []string{"response.fields[0].value", "printable ASCII"}},
 		"headers of an unknown family":         {spec: good + "\nresponse: {headers: IETF}", want: []string{`supported values: "None", "IETFDraft10", "XRateLimit"`}},
 
-		"an injection mode that is not there": {spec: good + "\ninjection: {mode: Magic}", want: []string{`spec.injection.mode: Unsupported value: "Magic": supported values: "NamedPort", "None"`}},
+		"an injection mode that is not there": {spec: good + "\ninjection: {mode: Magic}", want: []string{`spec.injection.mode: Unsupported value: "Magic": supported values: "Auto", "NamedPort", "Redirect", "None"`}},
 		"a rollout that is not there":         {spec: good + "\ninjection: {rollout: Never}", want: []string{`supported values: "Automatic", "Manual"`}},
-		"a port by number":                    {spec: good + "\ninjection: {ports: [\"8080\"]}", want: []string{"spec.injection.ports", "names of container ports, such as http"}},
+		"a port without quotes":               {spec: good + "\ninjection: {ports: [8080]}", want: []string{"spec.injection.ports", "must be of type string"}},
+		"a port beyond all":                   {spec: good + "\ninjection: {ports: [\"65536\"]}", want: []string{"spec.injection.ports", "numbers from 1 to 65535"}},
+		"a port in capitals":                  {spec: good + "\ninjection: {ports: [HTTP]}", want: []string{"spec.injection.ports", "names of container ports, such as http"}},
+		"a port listed twice":                 {spec: good + "\ninjection: {ports: [http, http]}", want: []string{"spec.injection.ports[1]: Duplicate value"}},
+		"a sleep beyond reason":               {spec: good + "\ninjection: {preStopSleepSeconds: 301}", want: []string{"spec.injection.preStopSleepSeconds"}},
 		"a field that does not exist":         {spec: limit(`brust: 5`), want: []string{`unknown field "spec.limits[0].brust"`}},
 	}
 	for name, tc := range tests {

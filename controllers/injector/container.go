@@ -7,9 +7,17 @@ import (
 	"path"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
+)
+
+const (
+	volumeIdentity = "headgate-identity"
+	volumeRecords  = "headgate-records"
+	userID         = 65532
+	tokenSeconds   = 3600
 )
 
 // container is the sidecar: native (it starts before the app and ends after it), under the restricted Pod Security
@@ -92,6 +100,9 @@ func probe(at string, failures int32) *corev1.Probe {
 	}
 }
 
+// guaranteedCPU is the least that a sidecar with a limit gets: with less, its start alone would be throttled for seconds.
+var guaranteedCPU = resource.MustParse("100m")
+
 // resources gives the sidecar limits equal to its requests where the pod is Guaranteed, so that its class stays.
 func resources(r corev1.ResourceRequirements, guaranteed bool) corev1.ResourceRequirements {
 	out := *r.DeepCopy()
@@ -103,6 +114,9 @@ func resources(r corev1.ResourceRequirements, guaranteed bool) corev1.ResourceRe
 		q, ok := r.Limits[name]
 		if !ok {
 			q = r.Requests[name]
+			if name == corev1.ResourceCPU && q.Cmp(guaranteedCPU) < 0 {
+				q = guaranteedCPU
+			}
 		}
 		out.Limits[name] = q.DeepCopy()
 	}

@@ -1,8 +1,8 @@
 // Copyright The Headgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package injector decides what a pod with the sidecar looks like. Inject is a pure function of the pod and the
-// configuration; the webhook around it finds out which policies cover the pod.
+// Package injector decides what a pod with the sidecar looks like. Inject is a pure function of the pod, the configuration
+// and the plan; PlanOf makes the plan from what policies and the pod's surroundings say; the webhook finds both out.
 package injector
 
 import (
@@ -15,11 +15,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/api/v1alpha1"
-	"github.com/headgate/headgate/controllers/target"
 )
 
 // Config is what the installation says about every sidecar.
@@ -28,6 +26,8 @@ type Config struct {
 	Image string
 	// PullPolicy of that image; empty = Kubernetes' default.
 	PullPolicy corev1.PullPolicy
+	// PullSecrets are added to every injected pod; they must exist in its namespace.
+	PullSecrets []string
 	// Operator is host:port of the quota service, as pods reach it.
 	Operator string
 	// CAConfigMap is the ConfigMap, in the pod's namespace, that holds the operator's CA.
@@ -41,43 +41,39 @@ type Config struct {
 
 // Plan is what the policies of a pod say about its injection.
 type Plan struct {
+	// Mode is never Auto: PlanOf has chosen.
 	Mode v1alpha1.InjectionMode
-	// Ports are the names of the ports to intercept; empty = every named TCP port.
+	// Ports are the ports to intercept, by name or number; empty = every TCP port that the pod declares (with a name, in
+	// mode NamedPort).
 	Ports []string
+	// Sleep is the preStop sleep of app containers that have none, in seconds; 0 = none.
+	Sleep int32
+	// Image, Resources and PullSecrets override the installation's.
+	Image       string                       `json:",omitempty"`
+	Resources   *corev1.ResourceRequirements `json:",omitempty"`
+	PullSecrets []string                     `json:",omitempty"`
+	// Mesh whose sidecar the pod has or will get; empty = none.
+	Mesh string `json:"-"`
+	// Rollout is noted on the pod, and changes nothing of it otherwise.
+	Rollout v1alpha1.RolloutMode `json:"-"`
 }
 
 // ErrNotInjectable wraps the reason why a pod never gets the sidecar.
 var ErrNotInjectable = errors.New("not injectable")
-
-// appPreStopSeconds keeps an app that has no preStop hook alive while endpoints drain: a native sidecar's own SIGTERM comes
-// only after the app has ended.
-const appPreStopSeconds = 5
-
-const (
-	volumeIdentity = "headgate-identity"
-	volumeRecords  = "headgate-records"
-	userID         = 65532
-	tokenSeconds   = 3600
-)
 
 // Injected reports whether a pod carries the sidecar.
 func Injected(spec *corev1.PodSpec) bool {
 	return slices.ContainsFunc(spec.InitContainers, func(c corev1.Container) bool { return c.Name == quotav1.ContainerName })
 }
 
-// Refuse says why a pod must not get the sidecar, or returns nil.
-func Refuse(pod *corev1.Pod) error {
-	switch {
-	case target.OptedOut(pod.Labels):
-		return fmt.Errorf("%w: label %s is false", ErrNotInjectable, v1alpha1.LabelInject)
-	case pod.Spec.HostNetwork:
-		return fmt.Errorf("%w: hostNetwork pods share the node's ports", ErrNotInjectable)
-	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
-		return fmt.Errorf("%w: a static pod cannot be changed", ErrNotInjectable)
-	case pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows:
-		return fmt.Errorf("%w: the sidecar does not run on Windows", ErrNotInjectable)
+// Image returns the image of a pod's sidecar, or nothing.
+func Image(spec *corev1.PodSpec) string {
+	for i := range spec.InitContainers {
+		if spec.InitContainers[i].Name == quotav1.ContainerName {
+			return spec.InitContainers[i].Image
+		}
 	}
-	return nil
+	return ""
 }
 
 // Inject returns the pod with the sidecar. It changes nothing of its arguments, and injecting twice equals injecting once.
@@ -89,27 +85,102 @@ func Inject(pod *corev1.Pod, cfg Config, plan Plan) (*corev1.Pod, error) {
 	if Injected(&out.Spec) {
 		return out, nil
 	}
-	var pairs []portPair
-	if plan.Mode != v1alpha1.None {
-		pairs = takePorts(&out.Spec, plan.Ports)
-		if len(pairs) == 0 {
-			return nil, fmt.Errorf("%w: no TCP container port is named%s: name the port (ports: [{name: http, containerPort: 8080}]) and let the Service target the name (targetPort: http), or write injection.mode: None",
-				ErrNotInjectable, oneOf(plan.Ports))
+	cfg = cfg.with(plan)
+	pairs, err := takePorts(&out.Spec, plan)
+	if err != nil {
+		return nil, err
+	}
+	sidecar := container(cfg, pairs, guaranteed(&pod.Spec))
+	added := []corev1.Container{sidecar}
+	if plan.Mode == v1alpha1.Redirect {
+		if plan.Mesh != "" {
+			return nil, besideMesh(plan.Mesh)
 		}
-		if len(pairs) > quotav1.MaxInbound {
-			return nil, fmt.Errorf("%w: %d ports are more than the %d that a sidecar serves: list the ones to limit in injection.ports", ErrNotInjectable, len(pairs), quotav1.MaxInbound)
+		if text := takeProbes(&out.Spec, pairs); text != "" {
+			added[0].Env = slices.Insert(added[0].Env, 2, corev1.EnvVar{Name: quotav1.EnvProbes, Value: text})
+		}
+		added = []corev1.Container{redirectContainer(&sidecar, pairs), added[0]}
+	}
+	if plan.Sleep > 0 {
+		for i := range out.Spec.Containers {
+			keepAlive(&out.Spec.Containers[i], plan.Sleep)
 		}
 	}
-	for i := range out.Spec.Containers {
-		keepAlive(&out.Spec.Containers[i])
-	}
-	out.Spec.InitContainers = append(out.Spec.InitContainers, container(cfg, pairs, guaranteed(&pod.Spec)))
+	out.Spec.InitContainers = slices.Insert(out.Spec.InitContainers, place(&out.Spec, pairs), added...)
 	out.Spec.Volumes = append(out.Spec.Volumes, volumes(cfg)...)
-	if out.Labels == nil {
-		out.Labels = map[string]string{}
+	for _, name := range cfg.PullSecrets {
+		if secret := (corev1.LocalObjectReference{Name: name}); !slices.Contains(out.Spec.ImagePullSecrets, secret) {
+			out.Spec.ImagePullSecrets = append(out.Spec.ImagePullSecrets, secret)
+		}
 	}
-	out.Labels[v1alpha1.LabelInjected] = "true"
+	mark(out, plan, pairs)
 	return out, nil
+}
+
+// with returns the configuration of one policy's sidecars.
+func (c Config) with(plan Plan) Config {
+	if plan.Image != "" {
+		c.Image = plan.Image
+	}
+	if plan.Resources != nil {
+		c.Resources = *plan.Resources
+	}
+	c.PullSecrets = append(slices.Clone(c.PullSecrets), plan.PullSecrets...)
+	return c
+}
+
+// ImageOf is the image that a pod injected now would have.
+func (c Config) ImageOf(plan Plan) string { return c.with(plan).Image }
+
+// mark notes on the pod what was done to it, for people and for the controller.
+func mark(pod *corev1.Pod, plan Plan, pairs []portPair) {
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[v1alpha1.LabelInjected] = "true"
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[v1alpha1.AnnotationMode] = string(plan.Mode)
+	if len(pairs) > 0 {
+		pod.Annotations[v1alpha1.AnnotationPorts] = encode(pairs)
+	}
+	if plan.Rollout != "" {
+		pod.Annotations[v1alpha1.AnnotationRollout] = string(plan.Rollout)
+	}
+	exemptFromMesh(pod, plan.Mesh)
+}
+
+// place is where among the init containers the sidecar goes: behind those that run to their end, and before native sidecars
+// of the app that serve an intercepted port, since their start is asked for through ours.
+func place(spec *corev1.PodSpec, pairs []portPair) int {
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if restartable(c) && slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
+			return slices.ContainsFunc(pairs, func(pair portPair) bool { return p.ContainerPort == pair.listen || p.ContainerPort == pair.app })
+		}) {
+			return i
+		}
+	}
+	return len(spec.InitContainers)
+}
+
+func restartable(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// serving lists the containers that serve for as long as the pod lives.
+func serving(spec *corev1.PodSpec) []*corev1.Container {
+	var out []*corev1.Container
+	for i := range spec.InitContainers {
+		if c := &spec.InitContainers[i]; restartable(c) && c.Name != quotav1.ContainerName {
+			out = append(out, c)
+		}
+	}
+	for i := range spec.Containers {
+		out = append(out, &spec.Containers[i])
+	}
+	return out
 }
 
 func oneOf(names []string) string {
@@ -119,70 +190,25 @@ func oneOf(names []string) string {
 	return " " + strings.Join(names, " or ")
 }
 
-// keepAlive gives a container without a preStop hook a short sleep.
-func keepAlive(c *corev1.Container) {
+// keepAlive gives a container without a preStop hook a short sleep, which keeps it alive while endpoints drain: a native
+// sidecar's own SIGTERM comes only after the app has ended.
+func keepAlive(c *corev1.Container, seconds int32) {
 	if c.Lifecycle == nil {
 		c.Lifecycle = &corev1.Lifecycle{}
 	}
 	if c.Lifecycle.PreStop == nil {
-		c.Lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: appPreStopSeconds}}
+		c.Lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: int64(seconds)}}
 	}
 }
 
 // Hash names what an injection makes of a pod template: the workload is restarted once for each value. The installation's
-// image is left out on purpose: an upgrade of the operator must not restart every workload of the cluster at once.
-func Hash(plan Plan) string {
+// image is left out on purpose: an upgrade of the operator must not restart every workload of the cluster at once. What is
+// asked of one workload alone (v1alpha1.AnnotationUpgrade) is mixed in by its value.
+func Hash(plan Plan, asked ...string) string {
 	b, err := json.Marshal(plan)
 	if err != nil {
-		panic(fmt.Sprintf("injector: marshal plan: %v", err)) // strings only
+		panic(fmt.Sprintf("injector: marshal plan: %v", err)) // strings and quantities only
 	}
-	sum := sha256.Sum256(append([]byte("v1 "), b...))
+	sum := sha256.Sum256([]byte("v2 " + string(b) + strings.Join(asked, " ")))
 	return hex.EncodeToString(sum[:6])
-}
-
-// PlanOf joins what policies (oldest first) and the Services that select the pod say.
-func PlanOf(policies []*v1alpha1.RateLimitPolicy, services []corev1.Service) Plan {
-	if len(policies) == 0 {
-		return Plan{Mode: v1alpha1.None}
-	}
-	first := policies[0].Spec.Injection
-	plan := Plan{Mode: first.Mode, Ports: slices.Sorted(slices.Values(first.Ports))}
-	if plan.Mode == "" {
-		plan.Mode = v1alpha1.NamedPort
-	}
-	if plan.Mode == v1alpha1.None {
-		plan.Ports = nil
-	} else if len(plan.Ports) == 0 {
-		plan.Ports = TargetedNames(services)
-	}
-	return plan
-}
-
-// TargetedNames lists, in order, the port names that Services target.
-func TargetedNames(services []corev1.Service) []string {
-	var names []string
-	for i := range services {
-		for _, p := range services[i].Spec.Ports {
-			if p.TargetPort.StrVal != "" && (p.Protocol == "" || p.Protocol == corev1.ProtocolTCP) {
-				names = append(names, p.TargetPort.StrVal)
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// Selecting returns the Services that select any of the pods whose labels are given.
-func Selecting(services []corev1.Service, pods ...map[string]string) []corev1.Service {
-	var out []corev1.Service
-	for i := range services {
-		if len(services[i].Spec.Selector) == 0 {
-			continue
-		}
-		selector := labels.SelectorFromSet(services[i].Spec.Selector)
-		if slices.ContainsFunc(pods, func(p map[string]string) bool { return selector.Matches(labels.Set(p)) }) {
-			out = append(out, services[i])
-		}
-	}
-	return out
 }

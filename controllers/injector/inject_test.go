@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/headgate/headgate/api/v1alpha1"
@@ -22,18 +23,24 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// example is a pod as people write it, and what its policies say.
+// example is a pod as people write it, what its policy says, and what is around it.
 type example struct {
-	Mode     v1alpha1.InjectionMode `json:"mode,omitempty"`
-	Ports    []string               `json:"ports,omitempty"`
-	Services []corev1.Service       `json:"services,omitempty"`
-	Pod      corev1.Pod             `json:"pod"`
+	Injection v1alpha1.Injection `json:"injection,omitzero"`
+	Services  []corev1.Service   `json:"services,omitempty"`
+	Namespace metav1.ObjectMeta  `json:"namespace,omitzero"`
+	Pod       corev1.Pod         `json:"pod"`
 }
 
-func (e *example) plan() injector.Plan {
-	policy := &v1alpha1.RateLimitPolicy{}
-	policy.Spec.Injection.Mode, policy.Spec.Injection.Ports = e.Mode, e.Ports
-	return injector.PlanOf([]*v1alpha1.RateLimitPolicy{policy}, injector.Selecting(e.Services, e.Pod.Labels))
+// inject does what the webhook does.
+func (e *example) inject(pod *corev1.Pod) (*corev1.Pod, error) {
+	policy := &v1alpha1.RateLimitPolicy{Spec: v1alpha1.RateLimitPolicySpec{Injection: e.Injection}}
+	plan, err := injector.PlanOf([]*v1alpha1.RateLimitPolicy{policy}, injector.Original(pod), injector.Surroundings{
+		Services: injector.Selecting(e.Services, pod.Labels), Namespace: e.Namespace,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return injector.Inject(pod, config, plan)
 }
 
 var config = injector.Config{
@@ -55,7 +62,7 @@ func TestInjectGolden(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, "-", " "), func(t *testing.T) {
 			e := read(t, in)
 			before := e.Pod.DeepCopy()
-			got, err := injector.Inject(&e.Pod, config, e.plan())
+			got, err := e.inject(&e.Pod)
 			if diff := cmp.Diff(*before, e.Pod); diff != "" {
 				t.Errorf("Inject changed its argument:\n%s", diff)
 			}
@@ -76,7 +83,7 @@ func TestInjectGolden(t *testing.T) {
 				}
 				return
 			}
-			again, err := injector.Inject(got, config, e.plan())
+			again, err := e.inject(got)
 			if diff := cmp.Diff(got, again); err != nil || diff != "" {
 				t.Errorf("injecting twice differs from once: %v\n%s", err, diff)
 			}
@@ -123,5 +130,13 @@ func TestHashChangesOnlyWithWhatTheInjectionDoes(t *testing.T) {
 	}
 	if injector.Hash(a) == injector.Hash(injector.Plan{Mode: v1alpha1.NamedPort, Ports: []string{"grpc"}}) {
 		t.Error("different ports have the same hash: the workload would not be restarted")
+	}
+	if injector.Hash(a) == injector.Hash(a, "1") || injector.Hash(a, "1") == injector.Hash(a, "2") {
+		t.Error("a restart that somebody asks for has the hash of the one before: the workload would not be restarted")
+	}
+	b := a
+	b.Rollout, b.Mesh = v1alpha1.Manual, "Istio"
+	if injector.Hash(a) != injector.Hash(b) {
+		t.Error("what changes nothing of the pod changes the hash: the workload would be restarted for nothing")
 	}
 }

@@ -5,6 +5,7 @@ package ratelimitpolicy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,14 +66,34 @@ func injected(s *scope, excluded bool) verdict {
 		return no(kind, v1alpha1.ReasonNotInjectable, "Pods in namespace %s never get the sidecar: move the workload to a namespace of its own.", s.policy.Namespace)
 	case v.Pods == 0:
 		return yes(kind, v1alpha1.ReasonNoPods, "There are no pods; those that are created get the sidecar.")
-	case len(v.Bare) > 0 && len(s.manual) > 0:
-		return no(kind, v1alpha1.ReasonPodsWithoutSidecar, "%d of %d pods lack the sidecar and are not limited (%s): %s.", len(v.Bare), v.Pods, some(v.Bare), strings.Join(s.manual, "; "))
+	case len(v.Bare) > 0 && len(s.manual)+len(s.refused) > 0:
+		reason := v1alpha1.ReasonPodsWithoutSidecar
+		if len(s.manual) == 0 {
+			reason = v1alpha1.ReasonNotInjectable
+		}
+		return no(kind, reason, "%d of %d pods lack the sidecar and are not limited (%s): %s.", len(v.Bare), v.Pods, some(v.Bare), phrases(s.refused, s.manual))
 	case len(v.Bare) > 0:
 		return no(kind, v1alpha1.ReasonPodsWithoutSidecar, "%d of %d pods lack the sidecar and are not limited (%s): they are being replaced.", len(v.Bare), v.Pods, some(v.Bare))
+	case len(s.refused) > 0:
+		return no(kind, v1alpha1.ReasonNotInjectable, "All %d pods carry the sidecar, but the next ones will not: %s.", v.Pods, phrases(s.refused))
 	case len(s.bypass) > 0:
-		return no(kind, v1alpha1.ReasonBypassable, "Requests through Service %s reach the app around the sidecar: let the Service target the port by its name (targetPort: <name>).", strings.Join(s.bypass, ", "))
+		return no(kind, v1alpha1.ReasonBypassable, "Not all requests meet the limits: %s.", phrases(s.bypass))
+	case len(s.manual)+len(s.outdated) > 0:
+		return yes(kind, v1alpha1.ReasonSidecarOutdated, "All %d pods carry the sidecar; %s.", v.Pods, phrases(s.manual, s.outdated))
 	}
 	return yes(kind, v1alpha1.ReasonInjected, "All %d pods carry the sidecar.", v.Pods)
+}
+
+// phrases joins what a person should know, each once.
+func phrases(lists ...[]string) string {
+	all := slices.Concat(lists...)
+	var out []string
+	for _, p := range all {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 func programmed(s *scope) verdict {

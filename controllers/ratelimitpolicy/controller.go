@@ -4,6 +4,7 @@
 package ratelimitpolicy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,11 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/controllers/injector"
 	"github.com/headgate/headgate/controllers/quota"
 	"github.com/headgate/headgate/controllers/target"
 )
@@ -53,8 +57,12 @@ type Reconciler struct {
 	CA func() []byte
 	// Bell rings for policies whose pods have changed what they enforce.
 	Bell *Bell
+	// Sidecar is what the webhook injects.
+	Sidecar injector.Config
 
 	Settings Settings
+
+	memory memory
 }
 
 // Settings name the objects around the policies.
@@ -63,13 +71,33 @@ type Settings struct {
 	Webhook     string // MutatingWebhookConfiguration that follows the policies
 	WebhookName string // name of the one webhook in it
 	CAConfigMap string // in every namespace that has a policy
+
+	// RestartOwner is the field manager of the annotations that restart workloads; empty = headgate-restart.
+	RestartOwner string
+	// Patience is how long a restart may make no pods before it is taken back; 0 = a minute.
+	Patience time.Duration
+	// Parting is how long a workload keeps the sidecar after its last policy has gone; 0 = 10 s: one that is deleted and
+	// applied again must not restart it twice, and a webhook whose cache is behind must not put the sidecar in again.
+	Parting time.Duration
+	// EvictEvery is the pace at which pods are replaced that came up bare; 0 = 10 s.
+	EvictEvery time.Duration
 }
+
+func (s *Settings) restartOwner() client.FieldOwner {
+	return client.FieldOwner(cmp.Or(s.RestartOwner, "headgate-restart"))
+}
+
+func (s *Settings) patience() time.Duration   { return cmp.Or(s.Patience, time.Minute) }
+func (s *Settings) parting() time.Duration    { return cmp.Or(s.Parting, 10*time.Second) }
+func (s *Settings) evictEvery() time.Duration { return cmp.Or(s.EvictEvery, 10*time.Second) }
 
 // +kubebuilder:rbac:groups=ratelimit.headgate.dev,resources=ratelimitpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups=ratelimit.headgate.dev,resources=ratelimitpolicies/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets;replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods;services;nodes;namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -86,14 +114,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.RateLimitPolicy{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace),
-			builder.WithPredicates(predicate.LabelChangedPredicate{})).
+			builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace)).
+		Watches(&networkingv1.NetworkPolicy{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace)).
 		Watches(&admissionregistrationv1.MutatingWebhookConfiguration{}, handler.EnqueueRequestsFromMapFunc(r.anyPolicy)).
 		WatchesRawSource(r.Bell.source())
 	for _, kind := range target.Kinds {
-		// A workload matters when it appears or goes; what changes in it shows in its pods.
+		// A workload matters when it appears or goes, and when a person annotates it; what changes in it shows in its pods.
 		b = b.WatchesMetadata(target.Metadata(kind), handler.EnqueueRequestsFromMapFunc(r.targeting(kind)),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})))
+	}
+	if err := mgr.Add(manager.RunnableFunc(r.begin)); err != nil {
+		return fmt.Errorf("policy controller: %w", err)
 	}
 	return b.Complete(r)
 }
@@ -148,7 +180,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err := r.Client.Get(ctx, req.NamespacedName, policy)
 	if apierrors.IsNotFound(err) || err == nil && !policy.DeletionTimestamp.IsZero() {
 		r.Mint.Withdraw(req.NamespacedName)
-		return reconcile.Result{}, r.openWebhook(ctx)
+		if err := r.openWebhook(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+		again, err := r.remove(ctx, req.Namespace, time.Now())
+		return reconcile.Result{RequeueAfter: again}, err
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("policy %s: %w", req.NamespacedName, err)
@@ -157,7 +193,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// Each phase reads and fills the scope. The status, with the mark of the first fill, is durable before the policy is
 	// published: a limit is never filled twice.
 	for _, phase := range []func(context.Context, *scope) error{
-		r.compile, r.resolve, r.release, r.prepareNamespace, r.observe, r.restart, r.writeStatus, r.publish,
+		r.compile, r.resolve, r.release, r.prepareNamespace, r.observe, r.survey, r.rollOut, r.writeStatus, r.publish, r.sweep,
 	} {
 		err := phase(ctx, s)
 		if apierrors.IsConflict(err) {

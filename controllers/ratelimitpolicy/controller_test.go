@@ -75,14 +75,16 @@ func TestPolicies(t *testing.T) {
 		"a pod that cannot have the sidecar is named with the reason": func(_ *testing.T, ns string) {
 			d := w.deployment(ns, "checkout")
 			w.pod(d, func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].Name = "" })
-			w.wantMessage(w.policy(ns), v1alpha1.ConditionInjected, "no TCP container port is named")
+			p := w.policy(ns, func(p *v1alpha1.RateLimitPolicy) { p.Spec.Injection.Mode = v1alpha1.NamedPort })
+			w.wantCondition(p, v1alpha1.ConditionInjected, v1alpha1.ReasonNotInjectable)
+			w.wantMessage(p, v1alpha1.ConditionInjected, "no TCP container port is named")
 		},
 		"a Service that goes around the sidecar is named": func(t *testing.T, ns string) {
 			d := w.deployment(ns, "checkout")
-			w.pod(d, func(p *corev1.Pod) {
-				p.Spec.InitContainers = []corev1.Container{{Name: "headgate", Image: "x", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
-			})
 			p := w.policy(ns)
+			w.pod(d, w.injected(p), func(p *corev1.Pod) {
+				p.Spec.InitContainers[0].Image = "registry.example/sidecar:v2"
+			})
 			w.wantCondition(p, v1alpha1.ConditionInjected, v1alpha1.ReasonInjected)
 			w.must(w.Create(t.Context(), &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{Name: "direct", Namespace: ns},

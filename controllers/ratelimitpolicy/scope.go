@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +18,6 @@ import (
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/compile"
-	"github.com/headgate/headgate/controllers/injector"
 	"github.com/headgate/headgate/controllers/quota"
 	"github.com/headgate/headgate/controllers/target"
 )
@@ -34,14 +34,24 @@ type scope struct {
 	missing []target.Workload
 	// elder is the oldest policy that shares a target with this one and asks for another injection.
 	elder *v1alpha1.RateLimitPolicy
-	plan  injector.Plan
-	// bypass names Services that reach the app around the sidecar.
-	bypass []string
 
-	view   quota.View
-	manual []string // what a person must restart, and how
-	first  bool     // the policy is marked, in this reconciliation, as having had its first fill
-	again  time.Duration
+	workloads []*surveyed // the targets that have pods
+
+	view quota.View
+	// What a person should know or do, in whole phrases that name the mend.
+	manual   []string // restarts that are left to people
+	refused  []string // pods that cannot have the sidecar
+	bypass   []string // ways around the sidecar
+	outdated []string // sidecars of another image
+	first    bool     // the policy is marked, in this reconciliation, as having had its first fill
+	again    time.Duration
+}
+
+// wake asks for another reconciliation after a time, or sooner.
+func (s *scope) wake(after time.Duration) {
+	if s.again == 0 || after < s.again {
+		s.again = after
+	}
 }
 
 // compile turns the policy into what pods enforce. An invalid policy keeps what was published before.
@@ -54,7 +64,7 @@ func (r *Reconciler) compile(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// resolve looks for the targets, the other policies on them and the Services before them.
+// resolve looks for the targets and the other policies on them.
 func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	s.targets = target.Of(s.policy)
 	for _, w := range s.targets {
@@ -73,58 +83,14 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	if len(policies) > 0 && policies[0].UID != s.policy.UID && !sameInjection(policies[0], s.policy) {
 		s.elder = policies[0]
 	}
-	services, err := r.services(ctx, s)
-	if err != nil {
-		return err
-	}
-	s.plan = injector.PlanOf(policies, services)
-	if s.plan.Mode == v1alpha1.NamedPort {
-		s.bypass = bypassing(services)
-	}
 	return nil
 }
 
+// sameInjection ignores who restarts: that is no contradiction.
 func sameInjection(a, b *v1alpha1.RateLimitPolicy) bool {
-	return a.Spec.Injection.Mode == b.Spec.Injection.Mode && strings.Join(a.Spec.Injection.Ports, ",") == strings.Join(b.Spec.Injection.Ports, ",")
-}
-
-// services lists the Services that select any pod of the targets.
-func (r *Reconciler) services(ctx context.Context, s *scope) ([]corev1.Service, error) {
-	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(s.policy.Namespace)); err != nil {
-		return nil, fmt.Errorf("pods of namespace %s: %w", s.policy.Namespace, err)
-	}
-	var list corev1.ServiceList
-	if err := r.Client.List(ctx, &list, client.InNamespace(s.policy.Namespace)); err != nil {
-		return nil, fmt.Errorf("services of namespace %s: %w", s.policy.Namespace, err)
-	}
-	var labels []map[string]string
-	for i := range pods.Items {
-		owners, err := target.Owners(ctx, &pods.Items[i], r.Client)
-		if err != nil {
-			return nil, err
-		}
-		if target.Covers(s.policy, owners) {
-			labels = append(labels, pods.Items[i].Labels)
-		}
-	}
-	return injector.Selecting(list.Items, labels...), nil
-}
-
-// bypassing names the Services that reach pods by number: NamedPort does not stand in their way. A headless Service passes
-// a client the pod's address, and the client dials the port it knows.
-func bypassing(services []corev1.Service) []string {
-	var out []string
-	for i := range services {
-		for _, p := range services[i].Spec.Ports {
-			tcp := p.Protocol == "" || p.Protocol == corev1.ProtocolTCP
-			if tcp && p.TargetPort.StrVal == "" && services[i].Spec.Type != corev1.ServiceTypeExternalName {
-				out = append(out, fmt.Sprintf("%s (targetPort %s)", services[i].Name, p.TargetPort.String()))
-				break
-			}
-		}
-	}
-	return out
+	x, y := a.Spec.Injection, b.Spec.Injection
+	x.Rollout, y.Rollout = "", ""
+	return equality.Semantic.DeepEqual(x, y)
 }
 
 // release frees the share of pods that a person has declared gone.

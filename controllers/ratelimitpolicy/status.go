@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -38,8 +39,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 		// A mark that another leader has set must not be overlooked.
 		ac.WithUID(s.policy.UID).WithResourceVersion(s.policy.ResourceVersion)
 	}
-	if err := r.Client.Status().Apply(ctx, ac, FieldOwner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("status of policy %s/%s: %w", s.policy.Namespace, s.policy.Name, client.IgnoreNotFound(err))
+	err := r.Client.Status().Apply(ctx, ac, FieldOwner, client.ForceOwnership)
+	if apierrors.IsNotFound(err) {
+		s.compiled = nil // it has just been deleted: nothing is to be published
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("status of policy %s/%s: %w", s.policy.Namespace, s.policy.Name, err)
 	}
 	r.announce(s, want)
 	return nil

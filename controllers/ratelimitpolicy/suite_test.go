@@ -25,6 +25,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/controllers/injector"
 	"github.com/headgate/headgate/controllers/quota"
 	"github.com/headgate/headgate/controllers/ratelimitpolicy"
 	"github.com/headgate/headgate/controllers/setup"
@@ -61,7 +62,9 @@ func start(t *testing.T) *world {
 	r := &ratelimitpolicy.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mint: w.home, Recorder: mgr.GetEventRecorder("test"),
 		CA: func() []byte { return []byte("a certificate") }, Bell: bell,
-		Settings: ratelimitpolicy.Settings{Namespace: "headgate-system", Webhook: "headgate-operator", WebhookName: setup.WebhookName, CAConfigMap: "headgate-ca"},
+		Sidecar: injector.Config{Image: "registry.example/sidecar:v2"},
+		Settings: ratelimitpolicy.Settings{Namespace: "headgate-system", Webhook: "headgate-operator", WebhookName: setup.WebhookName, CAConfigMap: "headgate-ca",
+			RestartOwner: "test-restart", Patience: 2 * time.Second, Parting: time.Second, EvictEvery: time.Second},
 	}
 	if err := r.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
@@ -127,7 +130,7 @@ func (w *world) deployment(namespace, name string, change ...func(*appsv1.Deploy
 }
 
 func podSpec() corev1.PodSpec {
-	return corev1.PodSpec{Containers: []corev1.Container{{
+	return corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{
 		Name: "app", Image: "app", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
 	}}}
 }
@@ -199,4 +202,15 @@ func (w *world) wantCondition(p *v1alpha1.RateLimitPolicy, kind v1alpha1.Conditi
 		return ""
 	})
 	return *c
+}
+
+// injected makes of a pod what the webhook of an older installation would have made.
+func (w *world) injected(policies ...*v1alpha1.RateLimitPolicy) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		plan, err := injector.PlanOf(policies, p, injector.Surroundings{})
+		w.must(err)
+		out, err := injector.Inject(p, injector.Config{Image: "registry.example/sidecar:v1", CAConfigMap: "headgate-ca"}, plan)
+		w.must(err)
+		*p = *out
+	}
 }

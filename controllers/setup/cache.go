@@ -35,7 +35,7 @@ func slimPod(obj any) (any, error) {
 	p.Spec.Volumes, p.Spec.Affinity, p.Spec.Tolerations, p.Spec.TopologySpreadConstraints = nil, nil, nil, nil
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
-			list[i] = corev1.Container{Name: list[i].Name, Ports: list[i].Ports, RestartPolicy: list[i].RestartPolicy}
+			list[i] = corev1.Container{Name: list[i].Name, Image: list[i].Image, Ports: list[i].Ports, RestartPolicy: list[i].RestartPolicy}
 		}
 	}
 	return p, nil

@@ -9,6 +9,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -29,7 +31,11 @@ type Options struct {
 	Lease        string
 	SidecarImage string
 	PullPolicy   string
+	PullSecrets  string
 	RecordPath   string
+
+	RestartOwner    string
+	RolloutPatience time.Duration
 
 	SidecarCPU, SidecarMemoryRequest, SidecarMemoryLimit string
 
@@ -54,6 +60,9 @@ func Parse(args []string) (Options, error) {
 	fs.StringVar(&o.Lease, "lease", "headgate-operator", "Lease, in the operator's namespace, by which the replicas elect their leader.")
 	fs.StringVar(&o.SidecarImage, "sidecar-image", "", "Image of the sidecar (required).")
 	fs.StringVar(&o.PullPolicy, "sidecar-image-pull-policy", "", "Pull policy of the sidecar's image: Always, IfNotPresent or Never.")
+	fs.StringVar(&o.PullSecrets, "sidecar-image-pull-secrets", "", "Names of Secrets, separated by commas, that injected pods get for pulling the sidecar's image. They must exist in the pods' namespaces.")
+	fs.StringVar(&o.RestartOwner, "restart-field-manager", "headgate-restart", "Field manager of the annotations by which workloads are restarted.")
+	fs.DurationVar(&o.RolloutPatience, "rollout-patience", time.Minute, "How long a restart may make no pods, since the cluster refuses them, before it is taken back.")
 	fs.StringVar(&o.SidecarCPU, "sidecar-cpu-request", "20m", "CPU request of the sidecar. There is no CPU limit: throttling would delay requests.")
 	fs.StringVar(&o.SidecarMemoryRequest, "sidecar-memory-request", "32Mi", "Memory request of the sidecar.")
 	fs.StringVar(&o.SidecarMemoryLimit, "sidecar-memory-limit", "128Mi", "Memory limit of the sidecar.")
@@ -92,6 +101,9 @@ func (o *Options) validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("--sidecar-image-pull-policy %q: write Always, IfNotPresent or Never", o.PullPolicy))
 	}
+	if o.RolloutPatience < time.Second {
+		errs = append(errs, fmt.Errorf("--rollout-patience %s is below a second: write for example 1m", o.RolloutPatience))
+	}
 	for name, q := range map[string]string{"cpu-request": o.SidecarCPU, "memory-request": o.SidecarMemoryRequest, "memory-limit": o.SidecarMemoryLimit} {
 		if _, err := resource.ParseQuantity(q); err != nil {
 			errs = append(errs, fmt.Errorf("--sidecar-%s %q: %w; write for example 20m or 32Mi", name, q, err))
@@ -105,6 +117,7 @@ func (o *Options) sidecar() injector.Config {
 	return injector.Config{
 		Image:          o.SidecarImage,
 		PullPolicy:     corev1.PullPolicy(o.PullPolicy),
+		PullSecrets:    strings.FieldsFunc(o.PullSecrets, func(c rune) bool { return c == ',' || c == ' ' }),
 		Operator:       fmt.Sprintf("%s.%s.svc:%d", o.Service, o.Namespace, o.QuotaPort),
 		CAConfigMap:    o.CAConfigMap,
 		RecordHostPath: o.RecordPath,

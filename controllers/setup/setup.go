@@ -149,8 +149,11 @@ func addControllers(mgr ctrl.Manager, o Options, lock *leader.Lock, keeper *cert
 	}
 	policies := &ratelimitpolicy.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mint: home, Recorder: mgr.GetEventRecorder("headgate-operator"),
-		CA: keeper.CA, Bell: bell,
-		Settings: ratelimitpolicy.Settings{Namespace: o.Namespace, Webhook: o.Webhook, WebhookName: WebhookName, CAConfigMap: o.CAConfigMap},
+		CA: keeper.CA, Bell: bell, Sidecar: o.sidecar(),
+		Settings: ratelimitpolicy.Settings{
+			Namespace: o.Namespace, Webhook: o.Webhook, WebhookName: WebhookName, CAConfigMap: o.CAConfigMap,
+			RestartOwner: o.RestartOwner, Patience: o.RolloutPatience,
+		},
 	}
 	if err := policies.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("policy controller: %w", err)

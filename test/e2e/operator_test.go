@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/headgate/headgate/api/v1alpha1"
@@ -159,9 +160,15 @@ func restrictedNamespace(t *testing.T) {
 	s := newSpace(t, "pod-security.kubernetes.io/enforce", "restricted")
 	s.must(chart.Install(s.ctx), "chart")
 	app := s.app("app")
+	// A Service by number cannot be redirected here; once it has gone, names do.
+	number := app.Service()
+	number.Name, number.Spec.Ports[0].TargetPort = "number", intstr.FromInt32(8080)
+	s.must(suite.Create(s.ctx, number), "service")
 	s.must(suite.Create(s.ctx, app.Deployment(2)), "deployment")
 	policy := s.policy("all", app.Name, perSecond("all", 20, 20))
 	s.apply(policy)
+	s.says(policy, v1alpha1.ConditionInjected, v1alpha1.ReasonNotInjectable, "restricted of namespace "+s.name)
+	s.must(suite.Delete(s.ctx, number), "service")
 	s.enforced(policy, 2)
 	s.settled(app, 2)
 	run := s.load(app, load.Client{Rate: 60, Connections: load.New})

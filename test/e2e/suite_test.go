@@ -43,6 +43,8 @@ func TestApps(t *testing.T) {
 	}{
 		{"the total holds while an autoscaler follows the load", totalHoldsWhileAnAutoscalerFollowsTheLoad},
 		{"no request is lost in rollouts, evictions and rests", noRequestIsLostInRollouts},
+		{"ports by number are redirected, and probes spend nothing", numbersAreRedirected},
+		{"what cannot be injected is named and runs on", whatCannotBeInjected},
 		{"a policy reaches an app that runs already", policyReachesARunningApp},
 		{"a denial says when to come back", denialSaysWhenToComeBack},
 		{"a crash of the sidecar raises nothing and mends itself", crashOfTheSidecar},

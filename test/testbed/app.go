@@ -28,6 +28,8 @@ type App struct {
 	Local           bool // the image is imported into the nodes
 	Args            []string
 	Labels          map[string]string // further labels of the pods
+	// Change edits the pods before they are made.
+	Change func(*corev1.PodTemplateSpec)
 }
 
 // labelApp selects the pods of an app.
@@ -49,7 +51,7 @@ func (a *App) template() corev1.PodTemplateSpec {
 	if a.Local {
 		pull = corev1.PullNever
 	}
-	return corev1.PodTemplateSpec{
+	out := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels},
 		Spec: corev1.PodSpec{
 			SecurityContext: &corev1.PodSecurityContext{
@@ -69,6 +71,10 @@ func (a *App) template() corev1.PodTemplateSpec {
 			}},
 		},
 	}
+	if a.Change != nil {
+		a.Change(&out)
+	}
+	return out
 }
 
 // Deployment is the app as a Deployment. No pod goes before another is ready, as where no request may be lost.

@@ -61,6 +61,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ResponseApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResponseCost"):
 		return &apiv1alpha1.ResponseCostApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Sidecar"):
+		return &apiv1alpha1.SidecarApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SidecarResources"):
+		return &apiv1alpha1.SidecarResourcesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Summary"):
 		return &apiv1alpha1.SummaryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TargetRef"):

@@ -7,12 +7,13 @@
 //	GET /            the pod's name; with ?tokens=10 also X-Tokens-Used: 10, as a language model's gateway would tell
 //	GET /burn?ms=5   the same, after that much work of the CPU
 //	GET /slow?ms=500 the same, after that long
+//	GET /from        the address that the app takes the client for
+//	GET /deaf?ms=500 stops listening for that long
 //	grpc.health.v1.Health/Check and Watch
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -39,14 +40,18 @@ func run() error {
 	addr := flag.String("addr", ":8080", "address to serve")
 	delay := flag.Duration("delay", 0, "how long /healthz says that the app is not ready")
 	linger := flag.Duration("linger", 0, "how long to go on serving after SIGTERM")
+	manners := flag.String("sigterm", "finish", "what SIGTERM does: finish (what is in flight), exit (at once), ignore")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := signals(*manners)
 	defer stop()
 
-	server := &http.Server{Addr: *addr, Handler: handler(*delay), ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
+	ear := &ear{address: *addr}
+	server := &http.Server{Handler: handler(*delay, ear), ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
+	finished := make(chan struct{})
 	go func() {
+		defer close(finished)
 		<-ctx.Done()
 		time.Sleep(*linger)
 		end, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -54,15 +59,29 @@ func run() error {
 		if err := server.Shutdown(end); err != nil {
 			log.Print(err)
 		}
+		ear.close()
 	}()
 	log.Printf("serving on %s", *addr)
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	if err := ear.serve(server); err != nil {
 		return err
 	}
+	<-finished
 	return nil
 }
 
-func handler(delay time.Duration) http.Handler {
+// signals returns a context that ends when the app shall.
+func signals(manners string) (context.Context, context.CancelFunc) {
+	switch manners {
+	case "exit":
+		return context.WithCancel(context.Background()) // the runtime ends the process
+	case "ignore":
+		signal.Ignore(syscall.SIGTERM)
+		return signal.NotifyContext(context.Background(), syscall.SIGINT)
+	}
+	return signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+}
+
+func handler(delay time.Duration, ear *ear) http.Handler {
 	host, _ := os.Hostname()
 	start := time.Now()
 	mux := http.NewServeMux()
@@ -90,6 +109,13 @@ func handler(delay time.Duration) http.Handler {
 		case <-time.After(milliseconds(r)):
 		case <-r.Context().Done():
 		}
+		fmt.Fprintln(w, host)
+	})
+	mux.HandleFunc("/from", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, r.RemoteAddr, r.Header["X-Forwarded-For"])
+	})
+	mux.HandleFunc("/deaf", func(w http.ResponseWriter, r *http.Request) {
+		ear.deafen(milliseconds(r))
 		fmt.Fprintln(w, host)
 	})
 	rpc := grpc.NewServer()

@@ -124,17 +124,23 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: mode
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.InjectionMode
-      default: NamedPort
+      default: Auto
     - name: ports
       type:
         list:
           elementType:
             scalar: string
           elementRelationship: associative
+    - name: preStopSleepSeconds
+      type:
+        scalar: numeric
     - name: rollout
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.RolloutMode
       default: Automatic
+    - name: sidecar
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.Sidecar
 - name: com.github.headgate.headgate.api.v1alpha1.InjectionMode
   scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.JWTClaim
@@ -463,6 +469,32 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.Scope
   scalar: string
+- name: com.github.headgate.headgate.api.v1alpha1.Sidecar
+  map:
+    fields:
+    - name: image
+      type:
+        scalar: string
+    - name: imagePullSecrets
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.LocalObjectReference
+          elementRelationship: associative
+          keys:
+          - name
+    - name: resources
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.SidecarResources
+- name: com.github.headgate.headgate.api.v1alpha1.SidecarResources
+  map:
+    fields:
+    - name: limits
+      type:
+        namedType: io.k8s.api.core.v1.ResourceList
+    - name: requests
+      type:
+        namedType: io.k8s.api.core.v1.ResourceList
 - name: com.github.headgate.headgate.api.v1alpha1.Strategy
   scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.Summary
@@ -518,6 +550,28 @@ var schemaYAML = typed.YAMLObject(`types:
           - name
 - name: com.github.headgate.headgate.api.v1alpha1.ValueMatchType
   scalar: string
+- name: io.k8s.api.core.v1.LocalObjectReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    elementRelationship: atomic
+- name: io.k8s.api.core.v1.ResourceList
+  map:
+    elementType:
+      namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+- name: io.k8s.apimachinery.pkg.api.resource.Quantity
+  scalar: untyped
+  list:
+    elementType:
+      namedType: __untyped_atomic_
+    elementRelationship: atomic
+  map:
+    elementType:
+      namedType: __untyped_deduced_
+    elementRelationship: separable
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
   map:
     fields:

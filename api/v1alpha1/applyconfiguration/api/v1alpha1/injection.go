@@ -15,13 +15,20 @@ import (
 // Injection says how the sidecar gets into pods.
 type InjectionApplyConfiguration struct {
 	// mode says how traffic reaches the sidecar. NamedPort needs no privileges: the container port keeps its name and gets
-	// the sidecar's number, so Services that target the port by name reach the sidecar. None intercepts nothing.
+	// the sidecar's number, so Services that target the port by name reach the sidecar. Redirect works with numbers, too: an
+	// init container with NET_ADMIN redirects the app's ports inside the pod. None intercepts nothing. Auto takes NamedPort
+	// where the Services of the workload target names, else Redirect where the namespace's Pod Security level allows it.
 	Mode *apiv1alpha1.InjectionMode `json:"mode,omitempty"`
 	// rollout says who restarts a workload whose pods lack the sidecar: Automatic (the operator) or Manual (you).
 	Rollout *apiv1alpha1.RolloutMode `json:"rollout,omitempty"`
-	// ports are the names of the container ports to limit. Absent: the ports that Services target by name; where there is no
-	// such Service, every named TCP port of the pod.
+	// ports are the container ports to limit, by name or by number ("8080"). Absent: the ports that Services target; where
+	// there is no such Service, every TCP port that the pod declares.
 	Ports []string `json:"ports,omitempty"`
+	// preStopSleepSeconds is how long an app container that has no preStop hook is kept alive when its pod ends, so that
+	// clients move on before it stops: 5 when absent; 0 leaves the containers alone, for apps that see to it themselves.
+	PreStopSleepSeconds *int32 `json:"preStopSleepSeconds,omitempty"`
+	// sidecar overrides what the installation says about the sidecar's container.
+	Sidecar *SidecarApplyConfiguration `json:"sidecar,omitempty"`
 }
 
 // InjectionApplyConfiguration constructs a declarative configuration of the Injection type for use with
@@ -53,5 +60,21 @@ func (b *InjectionApplyConfiguration) WithPorts(values ...string) *InjectionAppl
 	for i := range values {
 		b.Ports = append(b.Ports, values[i])
 	}
+	return b
+}
+
+// WithPreStopSleepSeconds sets the PreStopSleepSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PreStopSleepSeconds field is set to the value of the last call.
+func (b *InjectionApplyConfiguration) WithPreStopSleepSeconds(value int32) *InjectionApplyConfiguration {
+	b.PreStopSleepSeconds = &value
+	return b
+}
+
+// WithSidecar sets the Sidecar field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Sidecar field is set to the value of the last call.
+func (b *InjectionApplyConfiguration) WithSidecar(value *SidecarApplyConfiguration) *InjectionApplyConfiguration {
+	b.Sidecar = value
 	return b
 }
