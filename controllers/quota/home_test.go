@@ -5,6 +5,7 @@ package quota
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -202,7 +203,7 @@ func TestHomeSharesEquallyAmongThePodsThatServe(t *testing.T) {
 			b.ForgetPod(state("b"))
 			b.now += int64(time.Hour)
 			b.wantShares(map[string]string{"a": "1/2"})
-			if diff := cmp.Diff([]string{"b"}, b.View("uid", 1).Reserved); diff != "" {
+			if diff := cmp.Diff([]Reservation{{Pod: "b", Awaits: "waiting for news of node node1"}}, b.View("uid", 1).Reserved); diff != "" {
 				t.Fatal(diff)
 			}
 			b.ForgetPod(state("b", terminated(2000)))
@@ -319,29 +320,34 @@ func TestANewLeaderAssumesTheMostOfPodsThatHaveNotReported(t *testing.T) {
 
 func TestProofOfEndNeedsSomebodyWhoCanKnow(t *testing.T) {
 	p := process{started: time.Unix(1000, 400e6), bootID: "one"}
-	node := NodeState{Name: "node1", BootID: "one"}
+	node := NodeState{Name: "node1", BootID: "one", Ready: true}
 	tests := map[string]struct {
 		pod     func(*PodState)
 		node    NodeState
 		unknown bool
 		want    bool
+		awaits  string // what a person is told meanwhile
 	}{
-		"a silent pod":                                  {pod: func(*PodState) {}, node: node},
-		"a pod whose object is gone":                    {pod: func(s *PodState) { s.Deleted = true }, node: node},
-		"a pod in phase Failed":                         {pod: func(s *PodState) { s.Ended = true }, node: node},
-		"a terminating pod":                             {pod: terminating, node: node},
-		"a sidecar that ended before this process":      {pod: terminated(1000), node: node},
+		"a silent pod":                                  {pod: func(*PodState) {}, node: node, awaits: "does not speak"},
+		"a pod whose object is gone":                    {pod: func(s *PodState) { s.Deleted = true }, node: node, awaits: "out-of-service"},
+		"a pod in phase Failed":                         {pod: func(s *PodState) { s.Ended = true }, node: node, awaits: "does not speak"},
+		"a terminating pod":                             {pod: terminating, node: node, awaits: "the kubelet of node node1"},
+		"a pod of a node whose kubelet is cut off":      {pod: terminating, node: NodeState{Name: "node1", BootID: "one"}, awaits: "node node1 is not ready"},
+		"a sidecar that ended before this process":      {pod: terminated(1000), node: node, awaits: "does not speak"},
 		"a sidecar that ended after this process began": {pod: terminated(1001), node: node, want: true},
 		"a node that was deleted":                       {pod: func(*PodState) {}, node: NodeState{Name: "node1", Deleted: true}, want: true},
 		"a node that is out of service":                 {pod: func(*PodState) {}, node: NodeState{Name: "node1", BootID: "one", OutOfService: true}, want: true},
 		"a node that has restarted":                     {pod: func(*PodState) {}, node: NodeState{Name: "node1", BootID: "two"}, want: true},
-		"a node that nobody has seen":                   {pod: func(*PodState) {}, node: NodeState{}, unknown: true},
+		"a node that nobody has seen":                   {pod: func(*PodState) {}, node: NodeState{}, unknown: true, awaits: "news of node node1"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := state("a", tc.pod)
 			if why := proofOfEnd(p, &s, tc.node, !tc.unknown); (why != "") != tc.want {
 				t.Errorf("proof %q, want proof: %v", why, tc.want)
+			}
+			if why := awaits(&s, tc.node, !tc.unknown); !tc.want && !strings.Contains(why, tc.awaits) {
+				t.Errorf("a person is told %q, want it to say %q", why, tc.awaits)
 			}
 		})
 	}

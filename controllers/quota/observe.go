@@ -54,7 +54,11 @@ func (h *Home) ObserveNode(n NodeState) {
 	h.nodes[n.Name] = n
 	for uid, p := range h.pods {
 		if p.state.Node == n.Name {
+			silent := p.session == nil && len(p.processes) > 0
 			h.assess(uid, p)
+			if silent {
+				h.changed(p) // what its share waits for may have changed
+			}
 		}
 	}
 }

@@ -71,6 +71,8 @@ func NewPodState(p *corev1.Pod, owners []target.Workload) PodState {
 type NodeState struct {
 	Name   string
 	BootID string
+	// Ready says that its kubelet speaks.
+	Ready bool
 	// OutOfService says that a person has declared the node dead (node.kubernetes.io/out-of-service).
 	OutOfService bool
 	Deleted      bool
@@ -80,6 +82,9 @@ type NodeState struct {
 func NewNodeState(n *corev1.Node) NodeState {
 	return NodeState{
 		Name: n.Name, BootID: n.Status.NodeInfo.BootID,
+		Ready: slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}),
 		OutOfService: slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }),
 	}
 }

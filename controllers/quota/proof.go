@@ -47,3 +47,19 @@ func mayRun(pod *PodState, node NodeState, known bool) bool {
 	}
 	return true
 }
+
+// awaits says what proof would free the share of a pod that cannot be reached. It is what proofOfEnd looks for.
+func awaits(pod *PodState, node NodeState, known bool) string {
+	const or = "for its Node to be deleted, restarted or tainted node.kubernetes.io/out-of-service"
+	switch {
+	case !known:
+		return "waiting for news of node " + pod.Node
+	case !node.Ready:
+		return "node " + node.Name + " is not ready: waiting for its kubelet to come back and report the sidecar's end, or " + or
+	case pod.Deleted:
+		return "its object was deleted before its end on node " + node.Name + " was reported: waiting for a last word of its sidecar, or " + or
+	case pod.Terminating:
+		return "waiting for the kubelet of node " + node.Name + " to report the sidecar's end"
+	}
+	return "its sidecar on node " + node.Name + " does not speak: waiting for it to speak again, or for the kubelet to report its end"
+}

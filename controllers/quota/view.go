@@ -5,6 +5,7 @@ package quota
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -19,9 +20,16 @@ type View struct {
 	// Waiting are pods whose app is ready and whose sidecar has not acknowledged the asked generation.
 	Waiting []string
 	// Reserved are pods that hold a share and cannot be reached.
-	Reserved []string
+	Reserved []Reservation
 	// Limits are the shares, by limit id.
 	Limits map[string]LimitView
+}
+
+// Reservation is a pod whose share is kept for it though it cannot be reached.
+type Reservation struct {
+	Pod string
+	// Awaits says what would free the share.
+	Awaits string
 }
 
 // LimitView is how one limit is shared.
@@ -62,7 +70,7 @@ func (h *Home) View(uid types.UID, generation int64) View {
 	}
 	slices.Sort(v.Bare)
 	slices.Sort(v.Waiting)
-	slices.Sort(v.Reserved)
+	slices.SortFunc(v.Reserved, func(a, b Reservation) int { return strings.Compare(a.Pod, b.Pod) })
 	return v
 }
 
@@ -84,7 +92,8 @@ func (pod *pod) holds(p *policy, uid types.UID) bool {
 
 func (h *Home) viewPod(v *View, p *policy, uid types.UID, pod *pod, generation int64, smallest map[string]uint64) {
 	if pod.holds(p, uid) {
-		v.Reserved = append(v.Reserved, pod.state.Name)
+		node, known := h.nodes[pod.state.Node]
+		v.Reserved = append(v.Reserved, Reservation{Pod: pod.state.Name, Awaits: awaits(&pod.state, node, known)})
 	}
 	if pod.state.Deleted || pod.state.Ended || !pod.state.Scheduled {
 		return

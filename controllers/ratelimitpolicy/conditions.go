@@ -12,6 +12,7 @@ import (
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/controllers/quota"
 	"github.com/headgate/headgate/controllers/target"
 )
 
@@ -117,8 +118,8 @@ func programmed(s *scope) verdict {
 func quotaHealthy(s *scope) verdict {
 	const kind = v1alpha1.ConditionQuotaHealthy
 	if n := len(s.view.Reserved); n > 0 {
-		return no(kind, v1alpha1.ReasonReserved, "The share of %d pods is reserved, since nobody can say that they are gone (%s). It is freed when the kubelet or the node says so; if you know that a pod is gone: kubectl annotate hrlp %s -n %s --overwrite %s=POD",
-			n, some(s.view.Reserved), s.policy.Name, s.policy.Namespace, v1alpha1.AnnotationRelease)
+		return no(kind, v1alpha1.ReasonReserved, "The share of %d pods is reserved, since nothing proves that they have ended: %s. If you know that POD has: kubectl headgate release POD -n %s, or kubectl annotate hrlp %s -n %[3]s --overwrite %s=POD",
+			n, reservations(s.view.Reserved), s.policy.Namespace, s.policy.Name, v1alpha1.AnnotationRelease)
 	}
 	for _, l := range s.compiled.GetLimits() {
 		if l.Scope == quotav1.Scope_PER_POD {
@@ -145,6 +146,15 @@ func names(ws []target.Workload) string {
 		s[i] = w.String()
 	}
 	return strings.Join(s, ", ")
+}
+
+// reservations says of at most three pods what their shares wait for.
+func reservations(list []quota.Reservation) string {
+	words := make([]string, len(list))
+	for i, r := range list {
+		words[i] = fmt.Sprintf("%s (%s)", r.Pod, r.Awaits)
+	}
+	return some(words)
 }
 
 // some names at most three of a list.
