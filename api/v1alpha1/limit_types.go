@@ -7,7 +7,8 @@ package v1alpha1
 // be under way at once.
 //
 // +kubebuilder:validation:XValidation:rule="self.algorithm == 'Concurrency' ? (has(self.maxInFlight) && !has(self.rate) && !has(self.burst)) : (has(self.rate) && !has(self.maxInFlight))",message="algorithm TokenBucket has a rate, such as {requests: 100, per: 1s}; algorithm Concurrency has maxInFlight, and neither rate nor burst"
-// +kubebuilder:validation:XValidation:rule="self.algorithm != 'Concurrency' || !(has(self.cost) || has(self.overrides) || has(self.tiers))",message="algorithm Concurrency counts requests: leave out cost, overrides and tiers"
+// +kubebuilder:validation:XValidation:rule="self.algorithm != 'Concurrency' || !(has(self.cost) || has(self.overrides) || has(self.tiers) || has(self.maxDelay))",message="algorithm Concurrency counts requests: leave out cost, overrides, tiers and maxDelay"
+// +kubebuilder:validation:XValidation:rule="has(self.maxDelay) == (self.onExceed == 'Delay')",message="onExceed: Delay needs maxDelay, such as 500ms, and onExceed: Deny takes none"
 // +kubebuilder:validation:XValidation:rule="has(self.key) || !has(self.overrides)",message="overrides are for some values of a key: give the limit a key, such as [{header: X-API-Key}]"
 // +kubebuilder:validation:XValidation:rule="has(self.key) || !has(self.onMissingKey)",message="onMissingKey is for a limit with a key: leave it out, or give the limit a key, such as [{header: X-API-Key}]"
 // +kubebuilder:validation:XValidation:rule="!has(self.overrides) || !has(self.tiers)",message="a limit has overrides or tiers, not both: write two limits, or put the tier's numbers into overrides"
@@ -86,6 +87,19 @@ type Limit struct {
 	// +default="Enforce"
 	Mode Mode `json:"mode,omitempty"`
 
+	// onExceed is Deny, or Delay: hold a request until there is a token for it, for at most maxDelay, and deny it only where that
+	// is not enough. It shapes bursts into the rate.
+	// +optional
+	// +default="Deny"
+	OnExceed OnExceed `json:"onExceed,omitempty"`
+
+	// maxDelay is how long a request may be held, as a duration such as 500ms: at most 60s.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,8}(h|m|s|ms))+$') && duration(self) >= duration('1ms') && duration(self) <= duration('60s')",message="maxDelay must be a duration from 1ms to 60s, such as 500ms"
+	MaxDelay string `json:"maxDelay,omitempty"`
+
 	// scope is Total (the pods together admit what the limit says, however many there are) or PerPod (each pod admits the
 	// whole limit, so the total grows with the number of pods).
 	// +optional
@@ -119,6 +133,17 @@ const (
 	TokenBucket Algorithm = "TokenBucket"
 	// Concurrency admits while fewer than so many requests are under way.
 	Concurrency Algorithm = "Concurrency"
+)
+
+// OnExceed says what becomes of a request that is over the limit.
+// +kubebuilder:validation:Enum=Deny;Delay
+type OnExceed string
+
+const (
+	// ExceedDeny denies at once.
+	ExceedDeny OnExceed = "Deny"
+	// ExceedDelay holds the request until there is a token.
+	ExceedDelay OnExceed = "Delay"
 )
 
 // Strategy says how pods share a limit.

@@ -160,6 +160,13 @@ func compileNumbers(out *quotav1.Limit, l *v1alpha1.Limit) error {
 	if out.Burst, err = compileBurst(l.Burst, rate); err != nil {
 		return err
 	}
+	if l.OnExceed == v1alpha1.ExceedDelay {
+		delay, err := time.ParseDuration(l.MaxDelay)
+		if err != nil || delay <= 0 || delay > time.Minute {
+			return fmt.Errorf("maxDelay: %q is not a duration above zero and up to 60s: write for example 500ms", l.MaxDelay)
+		}
+		out.MaxDelayNanoseconds = uint64(delay)
+	}
 	return nil
 }
 

@@ -35,6 +35,7 @@ func TestWhatCannotBeEnforcedIsRefusedWithWhatToWriteInstead(t *testing.T) {
 		"a variable of no template":                {limit(`key: [{pathVariable: user}]`), []string{"spec.limits[1].key[0].pathVariable", "no path template with user", `/users/{user}`}},
 		"a variable that one match lacks":          {limit(`key: [{pathVariable: user}], match: [{path: {type: Template, value: "/u/{user}"}}, {methods: [GET]}]`), []string{"key[0].pathVariable", "match[1] has no path template with user"}},
 		"an override of too few values":            {limit(`key: [{header: A}, {header: B}], overrides: [{values: [[a]], rate: {requests: 1, per: 1s}}]`), []string{"spec.limits[1].overrides[0].values[0]", "1 values for a key of 2 parts"}},
+		"a delay that is too long":                 {limit(`onExceed: Delay, maxDelay: 2m`), []string{"spec.limits[1].maxDelay", "up to 60s", "500ms"}},
 		"an override of no key":                    {limit(`key: [{header: A}], overrides: [{values: [], rate: {requests: 1, per: 1s}}]`), []string{"spec.limits[1].overrides[0].values", "[[gold-7f3]]"}},
 		"an override of an address that is none":   {limit(`key: [{clientIP: {}}], overrides: [{values: [[10.0.0.0/8]], rate: {requests: 1, per: 1s}}]`), []string{"overrides[0].values[0]", "no address", "10.1.2.3"}},
 		"a key that has two overrides":             {limit(`key: [{header: A}], overrides: [{values: [[a]], rate: {requests: 1, per: 1s}}, {values: [[b], [a]], rate: {requests: 2, per: 1s}}]`), []string{"overrides[1].values[1]", "has numbers already"}},

@@ -17,7 +17,8 @@ type account struct {
 	flight *flight              // of a limit of concurrency
 	lent   *adaptive            // of a limit whose tokens are lent
 
-	instead instead // the same by numbers that clients asked for
+	queueing queueing
+	instead  instead // the same by numbers that clients asked for
 
 	allowed, denied *counter // shared with the accounts of the same limit before and after
 }
@@ -45,6 +46,9 @@ func (c *counter) correct(from, to uint64) {
 func (c *counter) requests() uint64 { return c.cost.Load() - c.extra.Load() }
 
 func (a *account) take(now limiter.Time, m *match) limiter.Decision {
+	if d, ok := a.behind(now, m); ok {
+		return d
+	}
 	switch {
 	case a.lent != nil:
 		return a.lent.take(now, m)

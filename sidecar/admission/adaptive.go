@@ -70,6 +70,13 @@ func (e *Engine) newAdaptive(id string, hasKey bool, now limiter.Time) (*adaptiv
 	return a, err
 }
 
+// patience changes how long a request may wait.
+func (a *adaptive) patience(hold time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.hold = hold
+}
+
 // find returns the tab of a key, nil where it has none.
 func (a *adaptive) find(hash uint64) *tab {
 	if a.one != nil {

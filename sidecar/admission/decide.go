@@ -24,6 +24,8 @@ type match struct {
 	refused Refusal
 	// first says that the request has waited for this limit's tokens, and that its turn has come.
 	first bool
+	// served says that the lines are being served, and their lock is held.
+	served bool
 }
 
 // Decide takes a request's cost from every limit that counts it, or from none. It never waits.
@@ -160,6 +162,11 @@ func (d *Decision) take(matches []match, enforcing int, now limiter.Time) {
 				d.note(m.limit, answer)
 			}
 		default:
+			var waits bool
+			if answer, waits = a.behind(now, m); waits {
+				d.note(m.limit, answer)
+				break
+			}
 			w.charge = a.charge(m.hash, m.cost)
 			answer.Allowed = true
 		}

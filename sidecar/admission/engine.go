@@ -42,6 +42,8 @@ type Engine struct {
 	options Options
 	seed    maphash.Seed
 
+	delays delays // has a lock of its own
+
 	table   atomic.Pointer[table] // nil before the first assignment and after Stop
 	changed atomic.Int64          // when the numbers last changed; set before they do
 	calls   chan struct{}         // a Turn is due
@@ -135,6 +137,9 @@ func (e *Engine) dismiss(before *table, now limiter.Time) {
 func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) {
 	if old != nil && old.sameAccounts(l) && (l.lent || old.units > 0 || fill == 0) {
 		l.account = old.account
+		if l.lent {
+			l.account.lent.patience(max(e.options.Hold, l.delay))
+		}
 		return nil
 	}
 	level := l.burst.Part(fill, quotav1.Whole) // the limiter cuts it to the burst of the share
@@ -142,6 +147,9 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 		level = 0 // the pod had a share, by other keys
 	}
 	l.account = &account{allowed: new(counter), denied: new(counter)}
+	if l.delay > 0 && !l.lent && !l.concurrency {
+		l.account.queueing.delays = &e.delays
+	}
 	if old != nil {
 		l.account.allowed, l.account.denied = old.account.allowed, old.account.denied
 	}
@@ -154,6 +162,7 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 		l.account.lent, err = e.newAdaptive(l.id, len(l.key) > 0, now)
 		if err == nil {
 			l.account.lent.adopt(e.welcome, now)
+			l.account.lent.patience(max(e.options.Hold, l.delay))
 		}
 	case len(l.key) == 0:
 		l.account.bucket, err = limiter.NewTokenBucketAt(now, l.shareRate, l.shareBurst, level)
@@ -171,6 +180,8 @@ func (e *Engine) Stop(now limiter.Time) {
 	before := e.table.Swap(nil)
 	e.recordShares(before, nil, now)
 	e.dismiss(before, now)
+	_, verdicts, _ := e.delays.serve(e, now)
+	e.deliver(verdicts, now)
 }
 
 func (e *Engine) recordShares(before, after *table, now limiter.Time) {

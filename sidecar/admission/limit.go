@@ -37,7 +37,8 @@ type Limit struct {
 	variant     *quotav1.Variant // nil for a base
 	rate        limiter.Rate     // of the whole limit
 	burst       limiter.Tokens
-	declared    uint64 // requests per period, as the policy says
+	delay       time.Duration // how long a request may wait for its tokens; 0 = it is denied at once
+	declared    uint64        // requests per period, as the policy says
 	period      time.Duration
 	units       uint64 // the pod's part, in quotav1.Whole
 	scope       quotav1.Scope
@@ -105,6 +106,7 @@ func compileLimit(p *quotav1.Policy, in *quotav1.Limit) (*Limit, error) {
 		scope:      in.GetScope(),
 		missing:    in.GetMissingKey(),
 		shadow:     in.GetShadow(),
+		delay:      time.Duration(min(in.GetMaxDelayNanoseconds(), uint64(maxDelay))),
 		variant:    in.GetVariant(),
 		names:      []string{p.GetName() + "/" + in.GetName()},
 	}
@@ -195,9 +197,13 @@ func (l *Limit) numbers(in *quotav1.Limit) error {
 	return nil
 }
 
-// sameAccounts reports whether a limit goes on with the accounts of another: the same buckets, by the same keys.
+// maxDelay bounds how long a request may wait.
+const maxDelay = time.Minute
+
+// sameAccounts reports whether a limit goes on with the accounts of another: the same buckets, by the same keys, with or
+// without lines before them.
 func (l *Limit) sameAccounts(next *Limit) bool {
-	return l.concurrency == next.concurrency && l.lent == next.lent && slices.EqualFunc(l.key, next.key, func(a, b keyPart) bool {
+	return (l.delay > 0) == (next.delay > 0) && l.concurrency == next.concurrency && l.lent == next.lent && slices.EqualFunc(l.key, next.key, func(a, b keyPart) bool {
 		return proto.Equal(a.source, b.source)
 	})
 }

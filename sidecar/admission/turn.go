@@ -39,6 +39,10 @@ func (e *Engine) Turn(now limiter.Time) (next limiter.Time) {
 		e.deliver(verdicts, now)
 		e.move(elsewhere, now)
 	}
+	soon, verdicts, elsewhere := e.delays.serve(e, now)
+	next = min(next, soon)
+	e.deliver(verdicts, now)
+	e.move(elsewhere, now)
 	if say {
 		signal(e.speak)
 	}

@@ -62,6 +62,13 @@ func (e *Engine) conclude(matches []match, hashes []KeyHash, d *Decision, now li
 // wait lets a request wait for the limit whose tokens it lacks, if they may come in time. No lock is held.
 func (e *Engine) wait(h *Held, m *match, now limiter.Time) bool {
 	a := m.limit.account.lent
+	if a == nil {
+		if !e.delays.join(h, m, now) {
+			return false
+		}
+		signal(e.calls)
+		return true
+	}
 	a.mu.Lock()
 	t := a.find(m.hash)
 	ok := t != nil && a.table() == h.table && t.line(h, now)
@@ -224,7 +231,10 @@ func (t *tab) serve(now limiter.Time, out []verdict) (verdicts []verdict, elsewh
 	return out, elsewhere
 }
 
-// waitsFor returns the match whose limit may be lent tokens that the request lacks, where such limits are all that denied it.
+// mayWait reports whether a request may wait for the limit's tokens: those that are lent, or those that it delays for.
+func (l *Limit) mayWait() bool { return l.account.lent != nil || l.account.queueing.delays != nil }
+
+// waitsFor returns the match for whose limit's tokens the request may wait, where such limits are all that denied it.
 func waitsFor(matches []match, d *Decision) *match {
 	if d.Refusal != 0 {
 		return nil
@@ -235,7 +245,7 @@ func waitsFor(matches []match, d *Decision) *match {
 		if !slices.Contains(d.Denied, m.limit) {
 			continue
 		}
-		if m.limit.account.lent == nil {
+		if !m.limit.mayWait() {
 			return nil
 		}
 		if first == nil {

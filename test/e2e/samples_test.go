@@ -116,6 +116,13 @@ var samples = map[string][]expect{
 		{ask: get("/"), status: 200, within: 1},
 		{ask: get("/"), status: denied, within: 200, holds: "shadow/enforced"},
 	},
+	"shape-a-partner": {
+		// One after the other, each is held for a tenth of a second; of thirty at once the last would wait for too long.
+		{ask: get("/", "X-Partner", "acme"), status: 200, within: 1},
+		{ask: get("/", "X-Partner", "acme"), status: 200, within: 1},
+		{ask: get("/", "X-Partner", "acme"), status: denied, within: 100, during: &ask{"GET", "/", []string{"X-Partner", "acme"}, ""}, under: 30},
+		{ask: get("/", "X-Partner", "other"), status: 200, within: 1},
+	},
 	"concurrency-guard": {
 		{ask: get("/slow?ms=1"), status: 200, within: 1},
 		{ask: get("/slow?ms=1"), status: denied, within: 100, during: &ask{"GET", "/slow?ms=3000", nil, ""}, under: 4},
@@ -190,7 +197,11 @@ func (e *expect) try(ctx context.Context, address string) error {
 	var going sync.WaitGroup
 	defer going.Wait()
 	for range e.under {
-		going.Go(func() { _, _, _ = e.during.send(ctx, address) })
+		going.Go(func() {
+			for ctx.Err() == nil {
+				_, _, _ = e.during.send(ctx, address)
+			}
+		})
 	}
 	if e.under > 0 {
 		time.Sleep(300 * time.Millisecond) // until they are under way; if they are not, the denial fails to come

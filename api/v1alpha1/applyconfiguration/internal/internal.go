@@ -210,6 +210,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.headgate.headgate.api.v1alpha1.Match
           elementRelationship: atomic
+    - name: maxDelay
+      type:
+        scalar: string
     - name: maxInFlight
       type:
         scalar: numeric
@@ -220,6 +223,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+    - name: onExceed
+      type:
+        namedType: com.github.headgate.headgate.api.v1alpha1.OnExceed
+      default: Deny
     - name: onMissingKey
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.OnMissingKey
@@ -305,6 +312,8 @@ var schemaYAML = typed.YAMLObject(`types:
           keys:
           - name
 - name: com.github.headgate.headgate.api.v1alpha1.Mode
+  scalar: string
+- name: com.github.headgate.headgate.api.v1alpha1.OnExceed
   scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.OnMissingKey
   scalar: string

@@ -44,6 +44,11 @@ type LimitApplyConfiguration struct {
 	MaxInFlight *int64 `json:"maxInFlight,omitempty"`
 	// mode is Enforce, or Shadow: count what would have been denied, and deny nothing.
 	Mode *apiv1alpha1.Mode `json:"mode,omitempty"`
+	// onExceed is Deny, or Delay: hold a request until there is a token for it, for at most maxDelay, and deny it only where that
+	// is not enough. It shapes bursts into the rate.
+	OnExceed *apiv1alpha1.OnExceed `json:"onExceed,omitempty"`
+	// maxDelay is how long a request may be held, as a duration such as 500ms: at most 60s.
+	MaxDelay *string `json:"maxDelay,omitempty"`
 	// scope is Total (the pods together admit what the limit says, however many there are) or PerPod (each pod admits the
 	// whole limit, so the total grows with the number of pods).
 	Scope *apiv1alpha1.Scope `json:"scope,omitempty"`
@@ -174,6 +179,22 @@ func (b *LimitApplyConfiguration) WithMaxInFlight(value int64) *LimitApplyConfig
 // If called multiple times, the Mode field is set to the value of the last call.
 func (b *LimitApplyConfiguration) WithMode(value apiv1alpha1.Mode) *LimitApplyConfiguration {
 	b.Mode = &value
+	return b
+}
+
+// WithOnExceed sets the OnExceed field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OnExceed field is set to the value of the last call.
+func (b *LimitApplyConfiguration) WithOnExceed(value apiv1alpha1.OnExceed) *LimitApplyConfiguration {
+	b.OnExceed = &value
+	return b
+}
+
+// WithMaxDelay sets the MaxDelay field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxDelay field is set to the value of the last call.
+func (b *LimitApplyConfiguration) WithMaxDelay(value string) *LimitApplyConfiguration {
+	b.MaxDelay = &value
 	return b
 }
 
