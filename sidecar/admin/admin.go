@@ -19,6 +19,7 @@ import (
 // Engine is the part of the admission engine that is shown and asked.
 type Engine interface {
 	DecideWait(ctx context.Context, now limiter.Time, requests ...*admission.Request) (d admission.Decision, ok bool)
+	Explain(r *admission.Request, now limiter.Time) (x admission.Explanation, ok bool)
 	State(now limiter.Time) admission.State
 	// Ready returns nil when a snapshot is in force and each of its limits has a share.
 	Ready() error
@@ -72,6 +73,7 @@ func (a *Admin) Local() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+quotav1.PathState, a.state)
 	mux.HandleFunc("POST "+quotav1.PathCheck, a.check)
+	mux.HandleFunc("POST "+quotav1.PathExplain, a.explain)
 	mux.HandleFunc("POST "+quotav1.PathDrain, func(w http.ResponseWriter, _ *http.Request) {
 		a.options.Drain()
 		_, _ = io.WriteString(w, "draining\n")

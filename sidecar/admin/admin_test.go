@@ -28,6 +28,9 @@ type engine struct {
 func (e *engine) DecideWait(context.Context, limiter.Time, ...*admission.Request) (admission.Decision, bool) {
 	return e.decision, true
 }
+func (e *engine) Explain(*admission.Request, limiter.Time) (admission.Explanation, bool) {
+	return admission.Explanation{Verdict: "admitted"}, e.ready == nil
+}
 func (e *engine) State(limiter.Time) admission.State { return e.state }
 func (e *engine) Ready() error                       { return e.ready }
 

@@ -71,6 +71,21 @@ func (a *Admin) check(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
+// explain answers as admission.Engine.Explain does.
+func (a *Admin) explain(w http.ResponseWriter, r *http.Request) {
+	in, err := readCheck(http.MaxBytesReader(w, r.Body, maxCheck))
+	if err != nil {
+		writeJSON(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
+		return
+	}
+	x, ok := a.options.Engine.Explain(in, a.options.Clock())
+	if !ok {
+		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": "nothing to decide by: no snapshot in force"})
+		return
+	}
+	writeJSON(w, http.StatusOK, x)
+}
+
 func readCheck(body interface{ Read([]byte) (int, error) }) (*admission.Request, error) {
 	var in CheckRequest
 	d := json.NewDecoder(body)

@@ -37,6 +37,8 @@ const (
 	PathState = "/v1/state"
 	// PathCheck decides one request described in JSON, on PortLocal.
 	PathCheck = "/v1/check"
+	// PathExplain says what every limit would make of one request described in JSON, and takes nothing; on PortLocal.
+	PathExplain = "/v1/explain"
 )
 
 // Environment of the sidecar, set by the injector.

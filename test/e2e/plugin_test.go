@@ -1,0 +1,56 @@
+//go:build e2e
+
+// Copyright The Headgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/headgate/headgate/sidecar/admission"
+)
+
+// plugin builds kubectl-headgate and runs it.
+func (s *space) plugin(args ...string) string {
+	s.Helper()
+	binary := filepath.Join(suite.chart.Repository, "bin", "kubectl-headgate")
+	build := exec.CommandContext(s.ctx, "go", "build", "-buildvcs=false", "-o", binary, "./cmd/kubectl-headgate")
+	build.Dir = suite.chart.Repository
+	out, err := build.CombinedOutput()
+	if err != nil {
+		s.Fatalf("build the plugin: %v\n%s", err, out)
+	}
+	if suite.Kubeconfig != "" {
+		args = append(args, "--kubeconfig", suite.Kubeconfig)
+	}
+	out, err = exec.CommandContext(s.ctx, binary, append(args, "-n", s.name)...).CombinedOutput()
+	if err != nil {
+		s.Fatalf("kubectl headgate %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func explainSaysWhatWouldHappen(t *testing.T) {
+	s := newSpace(t)
+	app := s.app("app")
+	s.must(suite.Create(s.ctx, app.Deployment(1)), "deployment")
+	policy := s.policy("checkout", app.Name, perKey(perSecond("per-key", 5, 5)))
+	s.apply(policy)
+	s.enforced(policy, 1)
+	s.settled(app, 1)
+	for range 2 { // asking takes nothing
+		var x admission.Explanation
+		out := s.plugin("explain", policy.Name, "--request", "GET /v1/x", "-H", "x-api-key: gold", "-o", "json")
+		if err := json.Unmarshal([]byte(out), &x); err != nil {
+			s.Fatalf("%v: %s", err, out)
+		}
+		if x.Verdict != "admitted" || len(x.Limits) != 1 || !x.Limits[0].Counts || x.Limits[0].Key[0] != "gold" || x.Limits[0].Remaining != 5 {
+			s.Errorf("explained as %s", out)
+		}
+	}
+	s.Log(s.plugin("explain", policy.Name, "--request", "POST /v1/x"))
+}
