@@ -139,16 +139,20 @@ func (s *session) forward(pod *corev1.Pod) (address string, hangUp func(), err e
 	if err != nil {
 		return "", nil, err
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- forwarder.ForwardPorts() }()
+	ended := make(chan struct{})
+	var failure error // set before ended is closed
+	go func() {
+		defer close(ended)
+		failure = forwarder.ForwardPorts()
+	}()
 	select {
-	case err := <-failed:
-		return "", nil, err
+	case <-ended:
+		return "", nil, failure
 	case <-opened:
 	}
 	hangUp = func() {
 		close(stop)
-		_ = <-failed // the answer has been read, or an error says more
+		<-ended
 	}
 	ports, err := forwarder.GetPorts()
 	if err != nil || len(ports) != 1 {
