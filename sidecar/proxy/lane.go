@@ -4,8 +4,10 @@
 package proxy
 
 import (
+	"net/http"
 	"net/netip"
 
+	"github.com/headgate/headgate/sidecar/admission"
 	"github.com/headgate/headgate/sidecar/proxy/http1"
 	"github.com/headgate/headgate/sidecar/proxy/http2"
 	"github.com/headgate/headgate/sidecar/proxy/loop"
@@ -19,6 +21,7 @@ type lane struct {
 	loop      *loop.Loop
 	patience  *loop.Timeouts
 	greetings map[*greeting]struct{}
+	gate      *decider
 	http1     *http1.Server
 	http2     *http2.Server
 	relays    *passthrough.Relays
@@ -36,11 +39,11 @@ func newLane(p *Proxy) (*lane, error) {
 	l.patience = runner.NewTimeouts(limits.HeadTime)
 	app := upstream.New(runner, p.options.AppPort)
 	l.relays = passthrough.New(runner, app, limits.Memory, l.left)
-	gate := &decider{engine: p.options.Engine, clock: p.options.Clock, observer: p.options.Observer, denials: denials{}}
+	l.gate = &decider{engine: p.options.Engine, clock: p.options.Clock, observer: p.options.Observer, denials: denials{}}
 	l.http1 = http1.NewServer(http1.Options{
 		Loop:     runner,
 		App:      app,
-		Gate:     gate,
+		Gate:     l.gate,
 		Limits:   limits,
 		Draining: p.draining.Load,
 		Relays:   l.relays,
@@ -49,7 +52,7 @@ func newLane(p *Proxy) (*lane, error) {
 	l.http2 = http2.NewServer(http2.Options{
 		Loop:     runner,
 		App:      app,
-		Gate:     gate,
+		Gate:     l.gate,
 		Limits:   http2.Limits{Head: limits.Head, Streams: mostStreams, HeadTime: limits.HeadTime, Idle: limits.Idle, Linger: limits.Linger, Memory: limits.Memory},
 		Draining: p.draining.Load,
 		Left:     l.left,
@@ -65,9 +68,23 @@ func (l *lane) serve(g *greeting, spoken protocol, first []byte, ready, hung boo
 	switch spoken {
 	case speaksHTTP2:
 		l.http2.Serve(g.client, g.peer, peerName(g.peer), first, ready, hung)
+	case speaksOther:
+		l.pass(g, first, ready, hung)
 	default:
 		l.http1.Serve(g.client, g.peer, peerName(g.peer), first, ready, hung)
 	}
+}
+
+// pass relays a connection whose requests cannot be seen, if the limits admit it. It counts as one request, for all limits
+// that look at nothing but the client's address.
+func (l *lane) pass(g *greeting, first []byte, ready, hung bool) {
+	d, _ := l.gate.Ask(&admission.Request{Method: http.MethodConnect, Header: http.Header{}, Peer: g.peer}, nil)
+	if !d.Allowed {
+		g.client.Abort()
+		l.left()
+		return
+	}
+	l.relays.Dial(passthrough.Half{Socket: g.client, Ready: ready, Hung: hung}, first, d.Ticket.End)
 }
 
 // peerName is a client's address as X-Forwarded-For tells it.

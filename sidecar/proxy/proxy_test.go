@@ -410,7 +410,7 @@ func TestHostileHeadsAreRefused(t *testing.T) {
 		"a head that is too long":  {"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 2<<16) + "\r\n\r\n", "HTTP/1.1 431"},
 		"two lengths":              {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "HTTP/1.1 400"},
 		"a space before the colon": {"GET / HTTP/1.1\r\nHost : a\r\n\r\n", "HTTP/1.1 400"},
-		"nonsense":                 {"\x16\x03\x01\x02\x00\r\n\r\n", "HTTP/1.1 400"},
+		"nonsense":                 {"G=T / HTTP/1.1\r\nHost a\r\n\r\n", "HTTP/1.1 400"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, g.address)

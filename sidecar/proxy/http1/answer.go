@@ -157,7 +157,7 @@ func (c *Conn) switchProtocols() {
 		c.server.Loop.Buffers.Free(c.in)
 	}
 	client := passthrough.Half{Socket: c.client, Waiting: c.toClient, Ready: c.clientReady, Hung: c.clientHung, Ended: c.clientEnded}
-	app := passthrough.Half{Socket: c.app, Waiting: toApp, Ready: true, Hung: c.appHung}
+	app := passthrough.Half{Socket: c.app, Waiting: toApp, Ready: c.appReady, Hung: c.appHung}
 	c.client, c.app, c.in, c.toApp, c.toClient = gone{}, nil, nil, nil, nil
 	var over func()
 	if c.ticket != nil {

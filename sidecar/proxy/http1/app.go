@@ -121,9 +121,11 @@ func (c *Conn) endApp() {
 }
 
 // Connected implements upstream.Caller.
-func (c *Conn) Connected(s loop.Socket) {
+func (c *Conn) Connected(s loop.Socket, e loop.Events) {
 	c.call = nil
-	c.app, c.appReady = s, true
+	c.app = s
+	c.appReady = e&^loop.Writable != 0
+	c.appHung = e&(loop.Hangup|loop.Broken) != 0
 	s.Handle((*appSide)(c))
 	if len(c.toApp) > 0 {
 		c.flushApp()

@@ -103,7 +103,7 @@ func (b *bench) run(pieces [][]byte) exchange {
 		if c.call != nil {
 			c.call.Cancel()
 			c.call = nil
-			c.Connected(app)
+			c.Connected(app, loop.Readable)
 		}
 		stuck := len(client.pieces) == 0 || c.ended || c.asking == waiting
 		sent := app.got.Bytes()

@@ -139,9 +139,11 @@ func (c *Conn) Expired(kind *loop.Timeouts) {
 }
 
 // Connected implements upstream.Caller.
-func (c *Conn) Connected(s loop.Socket) {
+func (c *Conn) Connected(s loop.Socket, e loop.Events) {
 	c.call = nil
-	c.app, c.appReady, c.lived = s, true, true
+	c.app, c.lived = s, true
+	c.appReady = e&^loop.Writable != 0
+	c.appHung = e&(loop.Hangup|loop.Broken) != 0
 	c.unsent = 0
 	s.Handle((*appSide)(c))
 	if len(c.appWaits) > 0 {

@@ -119,10 +119,10 @@ func (s *side) Ready(e loop.Events) {
 }
 
 // Connected implements upstream.Caller.
-func (r *relay) Connected(socket loop.Socket) {
+func (r *relay) Connected(socket loop.Socket, e loop.Events) {
 	r.call = nil
 	waiting := r.app.waiting
-	r.app.half(r, Half{Socket: socket, Waiting: waiting, Ready: true}) // some applications speak first
+	r.app.half(r, Half{Socket: socket, Waiting: waiting, Ready: e&^loop.Writable != 0, Hung: e&(loop.Hangup|loop.Broken) != 0})
 	r.app.flush()
 	r.run()
 }

@@ -25,8 +25,8 @@ const (
 
 // Caller is told what became of a call.
 type Caller interface {
-	// Connected hands over the connection. The caller sets its handler.
-	Connected(s loop.Socket)
+	// Connected hands over the connection, with the events that it has been told of. The caller sets its handler.
+	Connected(s loop.Socket, e loop.Events)
 	// Unreachable tells why there is none.
 	Unreachable(err error)
 }
@@ -112,7 +112,7 @@ func (k *Call) Ready(e loop.Events) {
 			if k.place == 1 {
 				k.app.places[0], k.app.places[1] = k.app.places[1], k.app.places[0] // it will be there again
 			}
-			k.caller.Connected(k.socket)
+			k.caller.Connected(k.socket, e)
 			return
 		}
 		k.socket.Close()
