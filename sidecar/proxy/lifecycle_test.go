@@ -91,6 +91,7 @@ type h2 struct {
 	framer *http2.Framer
 	block  strings.Builder
 	encode *hpack.Encoder
+	ping   *[8]byte // the last one
 }
 
 func newH2(t *testing.T, address string) *h2 {
@@ -147,6 +148,10 @@ func (c *h2) await(wanted func(http2.Frame) bool) {
 			if err := c.framer.WriteSettingsAck(); err != nil {
 				c.t.Fatal(err)
 			}
+		}
+		if p, ok := f.(*http2.PingFrame); ok && !p.IsAck() {
+			data := p.Data
+			c.ping = &data
 		}
 		if wanted(f) {
 			return
