@@ -26,11 +26,15 @@ import (
 
 	"github.com/headgate/headgate/limiter"
 	"github.com/headgate/headgate/sidecar/admission"
+	"github.com/headgate/headgate/sidecar/proxy/http1"
 	"github.com/headgate/headgate/sidecar/proxy/loop"
 )
 
 // portable has the proxies of all tests use goroutines, as they do on systems without epoll.
 var portable loop.Portable
+
+// limits are those of the next proxies; the zero value is the defaults.
+var limits http1.Limits
 
 // TestMain runs all tests twice where the system has a choice.
 func TestMain(m *testing.M) {
@@ -119,7 +123,7 @@ func start(t testing.TB, port int, engine Engine) *gate {
 		t.Fatal(err)
 	}
 	g := &gate{address: l.Addr().String()}
-	g.Proxy = New(l, Options{portable: portable, AppPort: port, Engine: engine, Clock: limiter.Now, Observer: allow()})
+	g.Proxy = New(l, Options{portable: portable, limits: limits, AppPort: port, Engine: engine, Clock: limiter.Now, Observer: allow()})
 	ended := make(chan error, 1)
 	go func() { ended <- g.Serve() }()
 	t.Cleanup(func() {
