@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -229,3 +230,48 @@ func TestAnApplicationThatDiesIsABadGatewayOrACutAnswer(t *testing.T) {
 		t.Errorf("a cut answer reads as a whole one: %q", b)
 	}
 }
+
+// What a client sends while its request is held goes on with it, and holds nobody else up.
+func TestBodiesOfHeldRequestsArriveWhole(t *testing.T) {
+	g := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		_, _ = fmt.Fprintf(w, "%d %s", len(b), r.Trailer.Get("X-Sum"))
+	}))
+	g.engine.holds.Store(true)
+	c := client(t, true)
+	var asking sync.WaitGroup
+	for i := range 20 {
+		asking.Go(func() {
+			size := i * 1500
+			r, err := http.NewRequest(http.MethodPost, g.url("/"), io.LimitReader(zeros{}, int64(size)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Trailer = http.Header{"X-Sum": {fmt.Sprint(i)}}
+			response, err := c.Do(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			b, err := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if want := fmt.Sprintf("%d %d", size, i); err != nil || string(b) != want {
+				t.Errorf("got %q, %v, want %q", b, err, want)
+			}
+		})
+	}
+	asking.Wait()
+	g.engine.answer.Store(&admission.Decision{RetryAfter: limiter.Never})
+	response, err := c.Post(g.url("/"), "", io.LimitReader(zeros{}, 200_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = body(t, response); response.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("got %d", response.StatusCode)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }

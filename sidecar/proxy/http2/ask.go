@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/headgate/headgate/sidecar/admission"
 )
@@ -108,7 +109,7 @@ func (c *Conn) clientWindow(f *frame) error {
 		return streamError{f.stream, http2.ErrCodeProtocol}
 	}
 	if s != nil && s.held != nil {
-		c.putOff = true
+		s.kept.window = min(s.kept.window+more, math.MaxInt32)
 	} else if s != nil && s.appID != 0 {
 		c.server.toApp = appendNumber(c.server.toApp, http2.FrameWindowUpdate, s.appID, more)
 	}
@@ -144,10 +145,6 @@ func (c *Conn) clientData(f *frame) error {
 	if err != nil {
 		return err
 	}
-	if s != nil && s.held != nil {
-		c.putOff = true
-		return nil
-	}
 	if s == nil || s.clientEnded {
 		c.giveBack(f)
 		if f.stream > c.last {
@@ -164,6 +161,9 @@ func (c *Conn) clientData(f *frame) error {
 	}
 	s.clientEnded = end
 	switch {
+	case s.held != nil:
+		s.kept.data = append(s.kept.data, f.raw...)
+		s.kept.length += len(f.payload())
 	case s.refused:
 		c.giveBack(f)
 		if !end {
@@ -213,10 +213,6 @@ func (c *Conn) clientBlock(f *frame) error {
 	content, err := f.content()
 	if err != nil {
 		return err
-	}
-	if s := c.streams[f.stream]; s != nil && s.held != nil {
-		c.putOff = true
-		return nil
 	}
 	end := f.flags.Has(http2.FlagHeadersEndStream)
 	if !f.flags.Has(http2.FlagHeadersEndHeaders) {
@@ -279,7 +275,9 @@ func (c *Conn) clientTrailers(s *stream, end bool) error {
 		return streamError{s.id, http2.ErrCodeProtocol}
 	}
 	s.clientEnded = true
-	if s.appID != 0 {
+	if s.held != nil {
+		s.kept.trailers = append([]hpack.HeaderField{}, c.server.fields.list...)
+	} else if s.appID != 0 {
 		c.server.toApp = appendBlock(c.server.toApp, c.server.encode(c.toApp, c.server.fields.list), s.appID, true)
 	}
 	c.settle(s)
@@ -294,7 +292,7 @@ func (c *Conn) decide(s *stream, r *request) error {
 	})
 	if held != nil {
 		s.held = held
-		s.list = append(s.list, c.server.fields.list...)
+		s.kept = &kept{list: append([]hpack.HeaderField(nil), c.server.fields.list...), bodiless: s.clientEnded}
 		return nil
 	}
 	c.obey(s, asked, &d)
@@ -315,23 +313,29 @@ func (c *Conn) resume(s *stream, d admission.Decision) {
 	}
 	s.held = nil
 	c.server.fields.reset()
-	c.server.fields.list = append(c.server.fields.list, s.list...)
-	s.list = nil
+	c.server.fields.list = append(c.server.fields.list, s.kept.list...)
 	r, _ := c.server.fields.request() // as before
 	c.obey(s, c.request(&r), &d)
-	c.putOff = false
 	c.run()
 }
 
 // obey does what was decided.
 func (c *Conn) obey(s *stream, r *admission.Request, d *admission.Decision) {
 	v := c.server.Gate.Say(r, d)
+	later := s.kept
+	s.kept = nil
 	if !d.Allowed {
+		if later != nil {
+			c.credit(later.length)
+		}
 		c.say(s, v.Answer)
 		return
 	}
 	s.fields, s.ticket = v.Fields, v.Ticket
 	if c.appGone {
+		if later != nil {
+			c.credit(later.length)
+		}
 		c.reset(s.id, http2.ErrCodeRefusedStream)
 		return
 	}
@@ -347,5 +351,27 @@ func (c *Conn) obey(s *stream, r *admission.Request, d *admission.Decision) {
 	c.next += 2
 	c.asked[s.appID] = s
 	c.server.fields.addPeer(c.from)
-	c.server.toApp = appendBlock(c.server.toApp, c.server.encode(c.toApp, c.server.fields.list), s.appID, s.clientEnded)
+	end := s.clientEnded && (later == nil || later.bodiless)
+	c.server.toApp = appendBlock(c.server.toApp, c.server.encode(c.toApp, c.server.fields.list), s.appID, end)
+	if later != nil {
+		c.sendKept(s, later)
+	}
+}
+
+// sendKept passes on what has come while a request was held.
+func (c *Conn) sendKept(s *stream, k *kept) {
+	if k.window > 0 {
+		c.server.toApp = appendNumber(c.server.toApp, http2.FrameWindowUpdate, s.appID, k.window)
+	}
+	for rest := k.data; len(rest) > 0; {
+		f, _, _ := cutFrame(rest) // whole, as it was kept
+		c.server.toApp = appendRaw(c.server.toApp, &f, s.appID)
+		rest = rest[len(f.raw):]
+	}
+	if c.call != nil {
+		c.unsent += int64(k.length)
+	}
+	if k.trailers != nil {
+		c.server.toApp = appendBlock(c.server.toApp, c.server.encode(c.toApp, k.trailers), s.appID, true)
+	}
 }

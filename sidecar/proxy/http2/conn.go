@@ -42,7 +42,6 @@ type Conn struct {
 	window    int64 // how many bytes of DATA the client takes at present
 	debt      int64 // how many more than that the application believes, since the sidecar has used some
 	unsent    int64 // DATA that waits for the application to be connected
-	putOff    bool  // the client's next frame has to wait for a decision
 	stuck     bool  // the application's next frame has to wait for the client's window
 	premature int   // requests that the client took back before they were answered
 	lived     bool  // the application has been connected
@@ -203,7 +202,7 @@ func (c *Conn) listens() bool {
 	if c.parting == swallows {
 		return true
 	}
-	if len(c.clientWaits) > mostWaiting || c.putOff {
+	if len(c.clientWaits) > mostWaiting {
 		return false
 	}
 	if c.call != nil {
@@ -278,10 +277,6 @@ func (c *Conn) clientFrames(b []byte) {
 		if err == nil {
 			if err = f.check(); err == nil {
 				err = c.clientFrame(&f)
-			}
-			if c.putOff {
-				c.in, c.inFresh = c.server.Loop.Buffers.Keep(b), true
-				return
 			}
 			b = b[len(f.raw):]
 		}

@@ -53,7 +53,7 @@ func (c *Conn) rest() {
 	case c.parting == parted && len(c.streams) == 0:
 		c.finish()
 		c.rest()
-	case c.fromClient.stream != 0 || len(c.in) > 3 && (http2.FrameType(c.in[3]) == http2.FrameHeaders || http2.FrameType(c.in[3]) == http2.FrameContinuation) && !c.putOff || c.settings.first:
+	case c.fromClient.stream != 0 || len(c.in) > 3 && (http2.FrameType(c.in[3]) == http2.FrameHeaders || http2.FrameType(c.in[3]) == http2.FrameContinuation) || c.settings.first:
 		if !s.headTimes.Runs(&c.timer) {
 			s.headTimes.Start(&c.timer, c)
 		}

@@ -22,10 +22,22 @@ type stream struct {
 	toHead      bool  // the method is HEAD
 	length      int64 // what the body has to have yet, -1 when it is not told
 
-	held   *admission.Held
-	list   []hpack.HeaderField // the request, while it is held
-	fields []respond.Field     // to be added to the answer
+	held *admission.Held
+	kept *kept // what has come while it is held
+
+	fields []respond.Field // to be added to the answer
 	ticket Ticket
+}
+
+// kept is a request that is held, with what the client has sent since. Its size is bounded by the windows that the
+// application has granted.
+type kept struct {
+	list     []hpack.HeaderField // the request
+	bodiless bool                // it has no body
+	data     []byte              // frames of DATA
+	length   int                 // what they take from the connection's window
+	trailers []hpack.HeaderField // nil when there are none
+	window   uint32              // what the client grants for the answer
 }
 
 // open notes a new stream.
@@ -44,6 +56,10 @@ func (c *Conn) forget(s *stream) {
 	if s.held != nil {
 		s.held.Cancel()
 		s.held = nil
+	}
+	if s.kept != nil {
+		c.credit(s.kept.length)
+		s.kept = nil
 	}
 	if s.ticket != nil {
 		s.ticket.End()
