@@ -4,6 +4,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"log"
 	"net"
@@ -68,7 +69,27 @@ func mountNode(s settings, n node) error {
 	if err := syscall.Mount(podLogs, "/var/log/pods", "", syscall.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount /var/log/pods: %w", err)
 	}
-	return hideSysctls()
+	if err := hideSysctls(); err != nil {
+		return err
+	}
+	return giveBootID()
+}
+
+// giveBootID lets the node tell its lives apart, as a machine does: the real one is the machine's, and stays.
+func giveBootID() error {
+	b := make([]byte, 16)
+	if _, err := rand.Read(b); err != nil {
+		return fmt.Errorf("boot id: %w", err)
+	}
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // a UUID of version 4
+	cover := "/run/headgate-boot-id"
+	if err := writeFile(cover, fmt.Appendf(nil, "%x-%x-%x-%x-%x\n", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), 0o444); err != nil {
+		return err
+	}
+	if err := syscall.Mount(cover, filepath.Join(sysctlRoot, "kernel/random/boot_id"), "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount boot id: %w", err)
+	}
+	return nil
 }
 
 // hideSysctls covers the settings of kubeletSysctls with files of the same names.

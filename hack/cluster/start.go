@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -38,6 +39,9 @@ func (st *state) start(s settings, name string, namespaces uintptr, argv ...stri
 		return err
 	}
 	defer logFile.Close()
+	if err := keepFiles(); err != nil {
+		return err
+	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir = s.environment(), s.run
 	cmd.Stdout, cmd.Stderr = logFile, logFile
@@ -53,6 +57,21 @@ func (st *state) start(s settings, name string, namespaces uintptr, argv ...stri
 	}
 	st.Processes[name] = p
 	return st.save()
+}
+
+// keepFiles keeps files that this program was started with to itself: a process of the cluster outlives it, and with it a
+// lock that somebody holds by such a file.
+func keepFiles() error {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("open files: %w", err)
+	}
+	for _, f := range open {
+		if fd, err := strconv.Atoi(f.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return nil
 }
 
 func openLog(path string) (*os.File, error) {
