@@ -70,6 +70,11 @@ func TestApps(t *testing.T) {
 	}
 }
 
+// TestDrain sends more than the cases beside it would bear.
+func TestDrain(t *testing.T) {
+	t.Run("no request of a hundred thousand is lost on any way out", noRequestIsLostOfMany)
+}
+
 // TestOperator holds the cases that take the operator away, one after the other. The last one removes it.
 func TestOperator(t *testing.T) {
 	for _, c := range []struct {

@@ -37,6 +37,8 @@ type Client struct {
 	Rate float64
 	// Connections is how connections are used.
 	Connections Connections
+	// HTTP2 speaks HTTP/2 without TLS, in place of HTTP/1.1.
+	HTTP2 bool
 	// Path is requested; empty = "/".
 	Path string
 	// Timeout of one request; 0 = 5 s.
@@ -81,11 +83,15 @@ func newSender(c Client, base string) *sender {
 	if timeout == 0 {
 		timeout = 5 * time.Second
 	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!c.HTTP2)
+	protocols.SetUnencryptedHTTP2(c.HTTP2)
 	return &sender{Client: c, base: base, http: &http.Client{Timeout: timeout, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return Dial(ctx, address, 3*time.Second)
 		},
 		MaxConnsPerHost: 1,
+		Protocols:       protocols,
 	}}}
 }
 

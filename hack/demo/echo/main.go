@@ -9,6 +9,7 @@
 //	GET /slow?ms=500 the same, after that long
 //	GET /from        the address that the app takes the client for
 //	GET /deaf?ms=500 stops listening for that long
+//	GET /tunnel      with an Upgrade: sends back whatever comes, for as long as the client wants
 //	grpc.health.v1.Health/Check and Watch
 package main
 
@@ -16,6 +17,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"net/http"
 	"os"
@@ -41,9 +43,13 @@ func run() error {
 	delay := flag.Duration("delay", 0, "how long /healthz says that the app is not ready")
 	linger := flag.Duration("linger", 0, "how long to go on serving after SIGTERM")
 	manners := flag.String("sigterm", "finish", "what SIGTERM does: finish (what is in flight), exit (at once), ignore")
+	lifetime := flag.Duration("lifetime", 0, "how long to run, as a job does; 0 = until told to end")
 	flag.Parse()
 	ctx, stop := signals(*manners)
 	defer stop()
+	if *lifetime > 0 {
+		time.AfterFunc(*lifetime, stop)
+	}
 
 	ear := &ear{address: *addr}
 	server := &http.Server{Handler: handler(*delay, ear), ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
@@ -114,6 +120,7 @@ func handler(delay time.Duration, ear *ear) http.Handler {
 	mux.HandleFunc("/from", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, r.RemoteAddr, r.Header["X-Forwarded-For"])
 	})
+	mux.HandleFunc("/tunnel", tunnel)
 	mux.HandleFunc("/deaf", func(w http.ResponseWriter, r *http.Request) {
 		ear.deafen(milliseconds(r))
 		fmt.Fprintln(w, host)
@@ -127,6 +134,19 @@ func handler(delay time.Duration, ear *ear) http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// tunnel is what a WebSocket is to a proxy: a connection that two sides have agreed to use in another way.
+func tunnel(w http.ResponseWriter, r *http.Request) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil || r.Header.Get("Upgrade") == "" {
+		http.Error(w, "not an upgrade", http.StatusBadRequest)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"); err == nil {
+		_, _ = io.Copy(conn, buffered)
+	}
 }
 
 // milliseconds reads ?ms=, at most ten seconds.
