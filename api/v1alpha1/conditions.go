@@ -67,6 +67,8 @@ const (
 	EventRolloutManual   EventReason = "RolloutLeftToYou"
 	EventRolloutReverted EventReason = "RolloutReverted"
 	EventReserved        EventReason = "ShareReserved"
+	EventReleased        EventReason = "ShareReleased"
+	EventNotReleased     EventReason = "ShareNotReleased"
 	EventNotInjected     EventReason = "SidecarNotInjected"
 )
 
@@ -78,4 +80,5 @@ const (
 	ActionReconcile EventAction = "Reconcile"
 	ActionInject    EventAction = "Inject"
 	ActionRestart   EventAction = "Restart"
+	ActionRelease   EventAction = "Release"
 )

@@ -27,7 +27,7 @@ const (
 	// refused them): its pods are created without the sidecar until the annotation goes or the injection changes.
 	AnnotationRefused = GroupName + "/refused"
 	// AnnotationRelease on a policy names pods (namespace-less, comma-separated) whose reserved share a person has declared
-	// free: they are known to be gone though nothing proved it.
+	// free: they are known to be gone though nothing proved it. The operator acts on it once and takes it away.
 	AnnotationRelease = GroupName + "/release"
 	// AnnotationEpoch on the operator's Lease is the epoch of the leader.
 	AnnotationEpoch = GroupName + "/epoch"

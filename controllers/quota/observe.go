@@ -63,22 +63,26 @@ func (h *Home) ObserveNode(n NodeState) {
 	}
 }
 
-// Release notes that a person has declared a pod's processes ended.
-func (h *Home) Release(key types.NamespacedName) {
+// Release notes that a person has declared a pod's processes ended. It reports whether there was anything to release: a pod
+// that speaks has not ended, whatever a person says.
+func (h *Home) Release(key types.NamespacedName) (released bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for uid, p := range h.pods {
 		if p.state.Namespace != key.Namespace || p.state.Name != key.Name || p.session != nil {
 			continue
 		}
+		released = true
 		for name := range p.processes {
 			h.ended(uid, p, name)
 		}
 		h.covering(p, func(_ *policy, a *account) {
 			a.absent(string(uid), h.opts.Now())
 		})
+		h.changed(p)
 		h.poke()
 	}
+	return released
 }
 
 func (h *Home) pod(uid types.UID) *pod {

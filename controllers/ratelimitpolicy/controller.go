@@ -43,7 +43,7 @@ type Mint interface {
 	Publish(compiled *quotav1.Policy, targets []target.Workload, first bool)
 	Withdraw(key types.NamespacedName)
 	View(uid types.UID, generation int64) quota.View
-	Release(pod types.NamespacedName)
+	Release(pod types.NamespacedName) (released bool)
 }
 
 // Reconciler reconciles RateLimitPolicies; it runs in the leader.
@@ -91,7 +91,7 @@ func (s *Settings) patience() time.Duration   { return cmp.Or(s.Patience, time.M
 func (s *Settings) parting() time.Duration    { return cmp.Or(s.Parting, 10*time.Second) }
 func (s *Settings) evictEvery() time.Duration { return cmp.Or(s.EvictEvery, 10*time.Second) }
 
-// +kubebuilder:rbac:groups=ratelimit.headgate.dev,resources=ratelimitpolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ratelimit.headgate.dev,resources=ratelimitpolicies,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=ratelimit.headgate.dev,resources=ratelimitpolicies/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets;replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=patch
@@ -193,7 +193,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	// Each phase reads and fills the scope. The status, with the mark of the first fill, is durable before the policy is
 	// published: a limit is never filled twice.
 	for _, phase := range []func(context.Context, *scope) error{
-		r.compile, r.resolve, r.release, r.prepareNamespace, r.observe, r.survey, r.rollOut, r.writeStatus, r.publish, r.sweep,
+		r.compile, r.resolve, r.prepareNamespace, r.observe, r.release, r.survey, r.rollOut, r.writeStatus, r.publish, r.sweep,
 	} {
 		err := phase(ctx, s)
 		if apierrors.IsConflict(err) {

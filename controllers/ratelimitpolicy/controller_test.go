@@ -126,6 +126,19 @@ func TestPolicies(t *testing.T) {
 				return ""
 			})
 		},
+		"a release is acted on once, so that a later pod of the same name is not taken for the one that was meant": func(t *testing.T, ns string) {
+			p := w.policy(ns, func(p *v1alpha1.RateLimitPolicy) {
+				p.Annotations = map[string]string{v1alpha1.AnnotationRelease: "db-0, db-1", "other": "stays"}
+			})
+			w.eventually(func() string {
+				w.must(w.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+				if p.Annotations[v1alpha1.AnnotationRelease] != "" || p.Annotations["other"] != "stays" {
+					return fmt.Sprintf("annotations are %v", p.Annotations)
+				}
+				return ""
+			})
+			w.event(p, v1alpha1.EventNotReleased, "No share of pod db-0, db-1 is reserved")
+		},
 		"the first fill of a limit is marked once and the mark stays": func(t *testing.T, ns string) {
 			w.deployment(ns, "checkout")
 			p := w.policy(ns)

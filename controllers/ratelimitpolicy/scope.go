@@ -6,7 +6,6 @@ package ratelimitpolicy
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,16 +90,6 @@ func sameInjection(a, b *v1alpha1.RateLimitPolicy) bool {
 	x, y := a.Spec.Injection, b.Spec.Injection
 	x.Rollout, y.Rollout = "", ""
 	return equality.Semantic.DeepEqual(x, y)
-}
-
-// release frees the share of pods that a person has declared gone.
-func (r *Reconciler) release(_ context.Context, s *scope) error {
-	for name := range strings.SplitSeq(s.policy.Annotations[v1alpha1.AnnotationRelease], ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			r.Mint.Release(types.NamespacedName{Namespace: s.policy.Namespace, Name: name})
-		}
-	}
-	return nil
 }
 
 // observe reads what the pods enforce.

@@ -35,7 +35,7 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	flags.AddFlags(root.PersistentFlags())
 	session := &session{flags: flags, streams: streams}
-	root.AddCommand(newExplain(session))
+	root.AddCommand(newExplain(session), newInject(session), newRelease(session))
 	return root
 }
 
