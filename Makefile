@@ -38,7 +38,7 @@ API    := ./api/v1alpha1/...
 PROTOS := $(wildcard api/*/v*/*.proto)
 
 .PHONY: generate
-generate: generate-api generate-manifests generate-proto generate-config ## Write deep copies, apply configurations, CRDs, RBAC, webhooks, protobuf.
+generate: generate-api generate-manifests generate-proto generate-config generate-reference ## Write deep copies, apply configurations, CRDs, RBAC, webhooks, protobuf.
 
 .PHONY: generate-api
 generate-api: $(CONTROLLER_GEN)
@@ -59,6 +59,10 @@ generate-config: generate-manifests $(HELM)
 	@# config/manager is the chart, rendered with its defaults.
 	@$(HELM) template headgate charts/headgate --namespace headgate-system --set crds.enabled=false \
 		| grep -v '^# Source: ' >config/manager/headgate.yaml
+
+.PHONY: generate-reference
+generate-reference: generate-api
+	@$(GO) run ./hack/reference config/crd/bases/ratelimit.headgate.dev_ratelimitpolicies.yaml hack/reference/examples.yaml docs/reference/policy.md
 
 .PHONY: generate-proto
 generate-proto: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) | protoc
