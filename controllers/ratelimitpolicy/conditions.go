@@ -53,8 +53,12 @@ func accepted(s *scope) verdict {
 	case len(s.missing) > 0:
 		return no(kind, v1alpha1.ReasonTargetNotFound, "%s not found in namespace %s: create it, or correct spec.targetRefs. Its pods are limited from their first request once it is there.",
 			names(s.missing), s.policy.Namespace)
-	case s.elder != nil:
-		return yes(kind, v1alpha1.ReasonConflicted, "Limits apply, but spec.injection is taken from the older policy %s, which shares a target: write the same injection in both.", s.elder.Name)
+	case len(s.conflicts) > 0:
+		var taken []string
+		for _, c := range s.conflicts {
+			taken = append(taken, fmt.Sprintf("spec.%s is taken from the older policy %s", c.field, c.elder))
+		}
+		return yes(kind, v1alpha1.ReasonConflicted, "Limits apply, but %s, which shares a target: write the same in both, or in the older one alone.", strings.Join(taken, ", and "))
 	}
 	return yes(kind, v1alpha1.ReasonAccepted, "The policy is understood and its targets exist.")
 }

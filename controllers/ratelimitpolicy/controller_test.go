@@ -170,6 +170,16 @@ func TestPolicies(t *testing.T) {
 				t.Errorf("condition %+v must be True and name the older policy", c)
 			}
 		},
+		"a younger policy that answers clients otherwise is told that the older one decides": func(t *testing.T, ns string) {
+			w.deployment(ns, "checkout")
+			w.policy(ns, func(p *v1alpha1.RateLimitPolicy) { p.Name = "a-silent" })
+			w.policy(ns, func(p *v1alpha1.RateLimitPolicy) { p.Name = "b-older"; p.Spec.Response.Body = "older" })
+			p := w.policy(ns, func(p *v1alpha1.RateLimitPolicy) { p.Name = "c-younger"; p.Spec.Response.Body = "younger" })
+			c := w.wantCondition(p, v1alpha1.ConditionAccepted, v1alpha1.ReasonConflicted)
+			if c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "spec.response is taken from the older policy b-older") {
+				t.Errorf("condition %+v must be True and name the older policy", c)
+			}
+		},
 	}
 	for name, f := range tests {
 		t.Run(name, func(t *testing.T) { f(t, w.namespace(t)) })

@@ -31,8 +31,8 @@ type scope struct {
 
 	targets []target.Workload
 	missing []target.Workload
-	// elder is the oldest policy that shares a target with this one and asks for another injection.
-	elder *v1alpha1.RateLimitPolicy
+	// conflicts are what can hold only once and is taken from an older policy that shares a target with this one.
+	conflicts []conflict
 
 	workloads []*surveyed // the targets that have pods
 
@@ -79,10 +79,38 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 		return fmt.Errorf("policies of namespace %s: %w", s.policy.Namespace, err)
 	}
 	policies := target.Policies(siblings.Items, s.targets)
-	if len(policies) > 0 && policies[0].UID != s.policy.UID && !sameInjection(policies[0], s.policy) {
-		s.elder = policies[0]
-	}
+	s.conflicts = conflictsOf(s.policy, policies)
 	return nil
+}
+
+// conflict is a field of the policy that an older one says otherwise.
+type conflict struct{ field, elder string }
+
+// conflictsOf looks for what a policy says otherwise than those on the same workloads, oldest first, that are older. The
+// oldest decides the injection; the oldest that says how clients are answered decides that.
+func conflictsOf(p *v1alpha1.RateLimitPolicy, policies []*v1alpha1.RateLimitPolicy) []conflict {
+	var out []conflict
+	if len(policies) > 0 && policies[0].UID != p.UID && !sameInjection(policies[0], p) {
+		out = append(out, conflict{"injection", policies[0].Name})
+	}
+	for _, other := range policies {
+		if other.UID == p.UID {
+			break
+		}
+		if !says(other) {
+			continue
+		}
+		if says(p) && !equality.Semantic.DeepEqual(other.Spec.Response, p.Spec.Response) {
+			out = append(out, conflict{"response", other.Name})
+		}
+		break
+	}
+	return out
+}
+
+// says reports whether a policy says how clients are answered.
+func says(p *v1alpha1.RateLimitPolicy) bool {
+	return !equality.Semantic.DeepEqual(p.Spec.Response, v1alpha1.Response{})
 }
 
 // sameInjection ignores who restarts: that is no contradiction.
