@@ -256,7 +256,7 @@ func (e *Engine) record(matches []match, hashes []KeyHash, d *Decision, now limi
 	now = max(now, limiter.Time(e.changed.Load()))
 	for i := range matches {
 		m := &matches[i]
-		if m.limit.shadow || !d.Allowed && !slices.Contains(d.Denied, m.limit) {
+		if !m.limit.recorded() || !d.Allowed && !slices.Contains(d.Denied, m.limit) {
 			continue
 		}
 		at := now
@@ -265,6 +265,12 @@ func (e *Engine) record(matches []match, hashes []KeyHash, d *Decision, now limi
 		}
 		e.options.Recorder.Decision(int64(at), m.limit.id, hashes[i], m.cost, d.Allowed)
 	}
+}
+
+// recorded reports whether the policy's rate and burst bound what the limit admits, so that its records can be judged by them:
+// not where it denies nothing, counts what is under way, judges by a client's own numbers, or learns the cost afterwards.
+func (l *Limit) recorded() bool {
+	return !l.shadow && !l.concurrency && !l.borrowed && l.cost.response == nil
 }
 
 // hashes names the accounts of a request.

@@ -33,6 +33,7 @@ type Limit struct {
 	shadow  bool
 	// concurrency counts requests under way instead of tokens.
 	concurrency bool
+	borrowed    bool // the numbers are a client's own
 	variants    variants
 	variant     *quotav1.Variant // nil for a base
 	rate        limiter.Rate     // of the whole limit

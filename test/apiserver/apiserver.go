@@ -22,6 +22,19 @@ func Start(t *testing.T, crds ...string) *rest.Config {
 // StartWith is Start with webhooks, which the API server calls where the options say; they are filled with where to serve.
 func StartWith(t *testing.T, hooks *envtest.WebhookInstallOptions, crds ...string) *rest.Config {
 	t.Helper()
+	return Run(t, hooks, crds...).Config
+}
+
+// Server is a running API server.
+type Server struct {
+	Config *rest.Config
+	// Folder holds the server's certificates and keys, among them the one that signs tokens.
+	Folder string
+}
+
+// Run is StartWith for tests that look behind the API.
+func Run(t *testing.T, hooks *envtest.WebhookInstallOptions, crds ...string) *Server {
+	t.Helper()
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("KUBEBUILDER_ASSETS is not set: run `make test`, which sets it")
@@ -39,5 +52,5 @@ func StartWith(t *testing.T, hooks *envtest.WebhookInstallOptions, crds ...strin
 			t.Error(err)
 		}
 	})
-	return cfg
+	return &Server{cfg, env.ControlPlane.GetAPIServer().CertDir}
 }
