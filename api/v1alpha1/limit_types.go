@@ -12,6 +12,7 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="has(self.key) || !has(self.overrides)",message="overrides are for some values of a key: give the limit a key, such as [{header: X-API-Key}]"
 // +kubebuilder:validation:XValidation:rule="has(self.key) || !has(self.onMissingKey)",message="onMissingKey is for a limit with a key: leave it out, or give the limit a key, such as [{header: X-API-Key}]"
 // +kubebuilder:validation:XValidation:rule="!has(self.overrides) || !has(self.tiers)",message="a limit has overrides or tiers, not both: write two limits, or put the tier's numbers into overrides"
+// +kubebuilder:validation:XValidation:rule="!has(self.strategy) || self.strategy != 'Adaptive' || (self.algorithm != 'Concurrency' && self.scope != 'PerPod' && !(has(self.cost) && has(self.cost.fromResponse)))",message="strategy Adaptive lends tokens, which algorithm Concurrency and scope PerPod do not share, and which cost.fromResponse settles too late: leave strategy out, or write EqualShare"
 type Limit struct {
 	// name is the identity of the limit's buckets, unique in the policy. A renamed limit is a new limit: it starts empty.
 	// +required
@@ -106,10 +107,10 @@ type Limit struct {
 	// +default="Total"
 	Scope Scope `json:"scope,omitempty"`
 
-	// strategy says how the pods share the limit. EqualShare: each of N pods enforces one N-th. Adaptive: tokens are lent to
-	// the pods where the demand is.
+	// strategy says how the pods share the limit. Adaptive: tokens are lent to the pods where the demand is, so that any number
+	// of pods admits what one would. EqualShare: each of N pods enforces one N-th. Absent: Adaptive where it can be, else
+	// (algorithm Concurrency, scope PerPod, cost.fromResponse) EqualShare.
 	// +optional
-	// +default="EqualShare"
 	Strategy Strategy `json:"strategy,omitempty"`
 }
 

@@ -99,6 +99,7 @@ limits: [{name: all, rate: {requests: 100, per: 1s}}]`
 		"a burst of zero":                {spec: limit(`burst: 0`), want: []string{"spec.limits[0].burst", "burst must be from 1 to 1000000000", "leave it out"}},
 		"a negative burst":               {spec: limit(`burst: -5`), want: []string{"spec.limits[0].burst", "from 1 to"}},
 		"a strategy that is not there":   {spec: limit(`strategy: Central`), want: []string{`spec.limits[0].strategy: Unsupported value: "Central": supported values: "EqualShare", "Adaptive"`}},
+		"lending what cannot be lent":    {spec: limit(`strategy: Adaptive, scope: PerPod`), want: []string{"strategy Adaptive lends tokens", "write EqualShare"}},
 		"a scope that is not there":      {spec: limit(`scope: Node`), want: []string{`spec.limits[0].scope: Unsupported value: "Node": supported values: "Total", "PerPod"`}},
 		"an empty key":                   {spec: limit(`key: []`), want: []string{"spec.limits[0].key", "at least 1 items"}},
 		"a key of nothing":               {spec: limit(`key: [{}]`), want: []string{"spec.limits[0].key[0]", "exactly one of header, clientIP", "{header: X-API-Key}"}},

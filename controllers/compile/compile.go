@@ -107,8 +107,13 @@ func compileLimit(policyUID string, l *v1alpha1.Limit) ([]*quotav1.Limit, error)
 	}
 	if l.Scope == v1alpha1.ScopePerPod {
 		out.Scope = quotav1.Scope_PER_POD
-	} else if l.Strategy == v1alpha1.Adaptive {
-		out.Strategy = quotav1.Strategy_ADAPTIVE // where every pod has the whole there is nothing to lend
+	}
+	lendable := lends(l)
+	if l.Strategy == v1alpha1.Adaptive && !lendable {
+		return nil, fmt.Errorf("strategy: Adaptive cannot be of algorithm Concurrency, scope PerPod or cost.fromResponse: leave it out, or write strategy: EqualShare")
+	}
+	if lendable && l.Strategy != v1alpha1.EqualShare {
+		out.Strategy = quotav1.Strategy_ADAPTIVE
 	}
 	if err := compileNumbers(out, l); err != nil {
 		return nil, err
@@ -138,6 +143,13 @@ func compileLimit(policyUID string, l *v1alpha1.Limit) ([]*quotav1.Limit, error)
 		return nil, err
 	}
 	return append([]*quotav1.Limit{out}, variants...), nil
+}
+
+// lends reports whether a limit's tokens can be lent: where every pod has the whole there is nothing to lend, what ends by
+// itself cannot be spent, and what an answer says of its cost is settled in the pod's own bucket, when a loan may have been
+// reported as spent.
+func lends(l *v1alpha1.Limit) bool {
+	return l.Scope != v1alpha1.ScopePerPod && l.Algorithm != v1alpha1.Concurrency && (l.Cost == nil || l.Cost.FromResponse.Header == "")
 }
 
 // compileNumbers reads the rate and burst, or how many requests may be under way.

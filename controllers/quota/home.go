@@ -227,7 +227,8 @@ func (h *Home) retire(p *policy, id string, a *account) {
 	}
 	p.retired[id] = a
 	for _, next := range p.accounts {
-		if next.limit.Name == a.limit.Name && next.limit.Strategy != a.limit.Strategy {
+		same := next.limit.Name == a.limit.Name && next.limit.GetVariant().GetName() == a.limit.GetVariant().GetName()
+		if same && next.limit.Strategy != a.limit.Strategy {
 			next.from = a
 		}
 	}

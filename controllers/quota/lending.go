@@ -100,7 +100,7 @@ func (b *lending) lent(now int64) (lent, pool int64) {
 func beatOf(epoch uint64, b *quotav1.Beat) escrow.Beat {
 	return escrow.Beat{
 		Epoch: epoch, Sent: b.GetSent(), Heard: b.GetHeard(), Promise: b.GetPromise(), Acked: b.GetAcked(),
-		Units: b.GetUnits(), Awake: b.GetAwake(), Draining: b.GetDraining(),
+		Units: b.GetUnits(), Awake: b.GetAwake(), Draining: b.GetDraining(), Busy: b.GetBusy(),
 	}
 }
 
@@ -116,7 +116,7 @@ func claimOf(epoch uint64, c *quotav1.Claim) escrow.Claim {
 
 func orderOf(o escrow.Order) *quotav1.Order {
 	return &quotav1.Order{
-		Sent: o.Sent, Heard: o.Heard, Seq: o.Seq, Units: o.Units, Awake: o.Awake,
+		Sent: o.Sent, Heard: o.Heard, Seq: o.Seq, Units: o.Units, Awake: o.Awake, Stay: o.Stay,
 		Rate:  &quotav1.Rate{Requests: o.Limit.Requests, PeriodNanoseconds: o.Limit.Period},
 		Burst: uint64(o.Limit.Burst), MaxCost: uint64(o.Limit.MaxCost),
 	}

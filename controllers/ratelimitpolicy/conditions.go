@@ -126,8 +126,8 @@ func quotaHealthy(s *scope) verdict {
 			n, reservations(s.view.Reserved), s.policy.Namespace, s.policy.Name, v1alpha1.AnnotationRelease)
 	}
 	for _, l := range s.compiled.GetLimits() {
-		if l.Scope == quotav1.Scope_PER_POD {
-			continue
+		if l.Scope == quotav1.Scope_PER_POD || l.Strategy == quotav1.Strategy_ADAPTIVE {
+			continue // nothing is divided
 		}
 		if n := s.view.Limits[l.Id].N; uint64(n) > l.Burst {
 			return no(kind, v1alpha1.ReasonDegraded, "Limit %s has %s for %d pods: an equal share is below one request, so it admits nothing. Raise it to at least the number of pods.", l.Name, most(l), n)

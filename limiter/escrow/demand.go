@@ -9,7 +9,7 @@ const (
 	// memory is the time constant by which demand is forgotten; beyond eight of them nothing is left.
 	memory = 50 * int64(time.Millisecond)
 	// horizon is for how long a process borrows ahead.
-	horizon = 40 * int64(time.Millisecond)
+	horizon = 55 * int64(time.Millisecond)
 	// patience is how many usual gaps without a request mean that demand has ended.
 	patience = 8
 )

@@ -23,7 +23,7 @@
 //
 //	leader                                              pod
 //	Fleet   ──Order: your share, numbers──────────▶     Sleeper   share sleeps while promises are answered,
-//	        ◀─Beat: in force, I sleep for D────────               wakes D after the last one was sent
+//	        ◀─Beat: in force, I sleep for D────────               wakes D after the word that the last one names
 //	Mint    ──Loan: granted so far─────────────────▶    Holder    spends shares and loans, waits for nothing
 //	        ◀─Claim: spent, returned, wanted so far─              that is there
 //

@@ -50,6 +50,10 @@ type Fleet struct {
 	shared  bool  // some process may have a share
 	since   int64 // when shares became of use, while they wait
 
+	busy   int   // how many pods are
+	stay   bool  // shares are earned in place
+	looked int64 // when those that are not heard of were last looked for
+
 	now    int64
 	earned uint64 // micro-tokens since the start; wraps around, and differences hold
 	rate   accrual
@@ -65,7 +69,9 @@ type pod struct {
 	units uint64 // the largest share it may believe in
 	until int64  // it sleeps until then; what is past is not relied on
 	quiet bool   // it sleeps, by the account of Fleet.parts
-	lost  bool   // its promise has run out, so it is not counted on
+	lost  bool   // nothing has been heard of it for long, so it is not counted on
+	heard int64  // when the newest beat came
+	busy  bool   // it has use for all of its share
 	want  Want
 
 	forgotten int64 // newest Claim.Sent of an account that was forgotten

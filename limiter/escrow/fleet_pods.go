@@ -15,7 +15,7 @@ func (f *Fleet) Hello(id, origin string, b Beat, now int64) {
 	b.Units = min(b.Units, Whole)
 	if f.pods[id] == nil {
 		f.sync()
-		p := &pod{id: id, want: WantFull}
+		p := &pod{id: id, want: WantFull, heard: f.now}
 		p.order = Order{Seq: f.seq, Units: b.Units, Awake: b.Awake}
 		f.pods[id] = p
 		f.list = append(f.list, p)
@@ -42,6 +42,7 @@ func (f *Fleet) Beat(id string, b Beat, now int64) bool {
 		return true
 	}
 	f.advance(now)
+	f.hear(p)
 	if b.Promise {
 		f.promise(p, b.Heard)
 	}
@@ -53,6 +54,7 @@ func (f *Fleet) Beat(id string, b Beat, now int64) bool {
 	if b.Sent > p.sent {
 		p.sent = b.Sent
 		f.soil(p)
+		f.occupy(p, b.Busy)
 		want := WantFull
 		if b.Draining {
 			want = WantKeep
@@ -82,6 +84,7 @@ func (f *Fleet) Gone(id string, now int64) {
 			m.gone(p)
 		}
 		f.ledger.Gone(id, f.now)
+		f.occupy(p, false)
 		delete(f.pods, id)
 		for i, x := range f.list {
 			if x == p {

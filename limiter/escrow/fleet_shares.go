@@ -10,6 +10,7 @@ func (f *Fleet) Flush(now int64, emit func(id string, o Order)) {
 		return
 	}
 	f.advance(now)
+	f.look()
 	f.plan()
 	for _, p := range f.dirty {
 		p.dirty = false
@@ -20,6 +21,7 @@ func (f *Fleet) Flush(now int64, emit func(id string, o Order)) {
 		p.order.Sent = f.now
 		p.order.Heard = p.sent
 		p.order.Limit = f.limit
+		p.order.Stay = f.stay
 		emit(p.id, p.order)
 	}
 	f.dirty = f.dirty[:0]
@@ -35,6 +37,25 @@ func (f *Fleet) soil(p *pod) {
 
 // Next returns when capacity that rests will be ready to move, if any rests.
 func (f *Fleet) Next() (int64, bool) { return f.ledger.Next() }
+
+// occupy notes whether a process has use for all of its share. Where nearly all have, shares are earned in place, which costs
+// no messages; where some have not, theirs are better lent.
+func (f *Fleet) occupy(p *pod, busy bool) {
+	if p.busy == busy {
+		return
+	}
+	p.busy = busy
+	if f.busy--; busy {
+		f.busy += 2
+	}
+	stay := 10*f.busy >= 9*len(f.list) || f.stay && 4*f.busy >= 3*len(f.list)
+	if stay != f.stay {
+		f.stay = stay
+		for _, p := range f.list {
+			f.soil(p)
+		}
+	}
+}
 
 // plan moves shares. Where the equal share would be below one token there are none, and the mint has the whole burst;
 // so it is where one request may cost more than shares leave to the pool. Setting a quarter of the burst apart takes

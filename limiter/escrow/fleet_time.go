@@ -27,9 +27,7 @@ func (f *Fleet) advance(now int64) {
 		f.accrue(max(first, f.now))
 		for _, p := range f.list {
 			if p.quiet && p.until <= first {
-				p.quiet, p.lost = false, true
-				f.ledger.Disconnect(p.id)
-				f.planned = false
+				p.quiet = false
 			}
 		}
 		f.recount()
@@ -79,6 +77,26 @@ func (f *Fleet) promise(p *pod, heard int64) {
 		p.quiet = true
 		f.recount()
 	}
+}
+
+// look notes which processes nothing has been heard of for twice as long as a promise lasts.
+func (f *Fleet) look() {
+	if f.now-f.looked < f.sleep/4 {
+		return
+	}
+	f.looked = f.now
+	for _, p := range f.list {
+		if !p.lost && f.now-p.heard > 2*f.sleep {
+			p.lost = true
+			f.ledger.Disconnect(p.id)
+			f.planned = false
+		}
+	}
+}
+
+// hear notes that a process is there.
+func (f *Fleet) hear(p *pod) {
+	p.heard = f.now
 	if p.lost {
 		p.lost = false
 		f.ledger.reconnect(p.id)

@@ -62,15 +62,15 @@ func (h *Holder) settle() {
 	if h.bare {
 		return
 	}
-	if h.out.share > 0 && h.reservedShare > h.s.whole {
-		h.collect()
-		h.out.shrink(h, h.reservedShare-h.s.whole)
-	}
 	most := max(h.s.room()-h.reservedShare, 0)
 	if h.share < most {
 		h.share += int64(min(h.s.earned-h.seen, uint64(most-h.share)))
 	}
 	h.seen = h.s.earned
+	if h.out.share > 0 && h.reservedShare > h.s.whole {
+		h.collect()
+		h.out.shrink(h, h.reservedShare-h.s.whole)
+	}
 	h.share = min(h.share, max(h.s.whole-h.reservedShare, 0))
 }
 
@@ -143,8 +143,8 @@ func (h *Holder) Loan(l Loan) {
 // Forgettable reports whether the account is as if it had never been there. Then, and only then, the owner may Forget it.
 func (h *Holder) Forgettable(now int64) bool {
 	h.s.advance(now)
-	h.collect()
 	h.settle()
+	h.collect()
 	first := h.s.holders[0]
 	first.settle()
 	return h.granted == h.spent+h.returned && h.told.spent == h.spent && h.told.returned == h.returned &&

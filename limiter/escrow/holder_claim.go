@@ -62,12 +62,19 @@ func (h *Holder) Claim(now int64) (Claim, bool) {
 	more := want-max(h.told.want, h.granted) >= max(step, target/2) && since >= moreGap
 	less := h.told.want > h.granted && want == h.granted && (since >= spentGap || over && since >= moreGap)
 	spent := h.spent > h.told.spent && since >= spentGap
+	if h.s.staying && h.s.isolated && h.told.want > h.granted && !over {
+		more, less = false, false // the leader knows, and has next to none to lend: it hears the rest with the next beat
+	}
 	switch {
 	case short || more || less || spent || h.returned > h.told.returned:
 		h.told.repeat = repeatGap
-	case h.told.repeat > 0 && since >= h.told.repeat:
-		h.told.repeat = min(2*h.told.repeat, h.s.sleep/3)
-		if h.told.repeat == h.s.sleep/3 && want == h.granted {
+	case h.told.repeat > 0 && (since >= h.told.repeat || h.s.beat == now):
+		seldom := h.s.sleep / 3
+		if h.s.staying && h.s.isolated {
+			seldom = h.s.sleep // with the beats
+		}
+		h.told.repeat = min(2*h.told.repeat, seldom)
+		if h.told.repeat == seldom && want == h.granted {
 			h.told.repeat = 0
 		}
 	default:
@@ -96,7 +103,7 @@ func (h *Holder) Registration(now int64) Claim {
 
 // Final returns everything that is borrowed and not reserved: the last claim of a process that admits nothing any more.
 func (h *Holder) Final(now int64) Claim {
-	h.collect()
+	h.Collect(now)
 	h.reclaim(h.purse.Left())
 	h.returned += h.loan()
 	h.queued, h.head = 0, 0

@@ -19,8 +19,8 @@ func (h *Holder) Stock(now int64) (spent int64) {
 // Collect is the first half of Stock: it counts what was spent from the purse.
 func (h *Holder) Collect(now int64) (spent int64) {
 	h.s.advance(now)
-	spent = h.collect()
 	h.settle()
+	spent = h.collect()
 	if spent > 0 {
 		h.demand.add(spent, now)
 	}
@@ -42,7 +42,8 @@ func (h *Holder) Refund(n, now int64) {
 	h.spent -= min(n, h.spent-h.told.spent)
 }
 
-// collect counts as spent what is missing from the purse: of the share first, as Reserve takes it.
+// collect counts as spent what is missing from the purse: of the share first, as Reserve takes it. Settle before: when it was
+// spent is not known, and while it was there a full share earned nothing.
 func (h *Holder) collect() int64 {
 	missing := h.out.loan + h.out.share/Micro - h.purse.held()
 	if missing <= 0 {

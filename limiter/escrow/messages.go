@@ -27,6 +27,8 @@ type Beat struct {
 	Awake bool
 	// Draining says that the process still serves and wants no larger share.
 	Draining bool
+	// Busy says that the process has use for all of its share.
+	Busy bool
 }
 
 // Order is a leader's word on a process's share of one limit: always complete, the newest replaces all older ones.
@@ -44,6 +46,9 @@ type Order struct {
 	Units uint64
 	// Awake says that a tenth of the rate is earned all the time.
 	Awake bool
+	// Stay says that nearly all processes have use for all of their shares: who has makes no promise, and earns its share in
+	// place.
+	Stay bool
 }
 
 // Claim is what a process says about one account. All but Want, Least and Sent are counted from Born

@@ -109,7 +109,7 @@ func (m *Mint) Claim(id string, c Claim, now int64) {
 	m.clamp()
 	if c.Sent > b.sent {
 		b.sent, b.want, b.least = c.Sent, c.Want, max(c.Least, 1)
-		b.until = m.f.now + m.f.sleep
+		b.until = m.f.now + 2*m.f.sleep
 		b.heard = max(b.heard, c.Granted)
 		if b.heard < b.granted && m.f.now-b.told >= resend {
 			m.lost = append(m.lost, b)

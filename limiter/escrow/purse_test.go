@@ -139,3 +139,41 @@ func TestAnAccountThatLivesOnLoansEarnsNothing(t *testing.T) {
 		t.Errorf("an isolated pod that is alone earns %d parts up to %d", parts, burst)
 	}
 }
+
+func TestAFullShareEarnsNothingWhileItsTokensLieInThePurse(t *testing.T) {
+	st := newStage(t, limit(100, 400), escrow.Recovery{Epoch: 1})
+	a := st.join("a", 1)
+	st.pass(100 * ms)
+	a.deaf, a.mute = true, true
+	st.now += 10 * sec
+	a.h.Stock(st.now)
+	st.now += 10 * sec // it stays full
+	for range 100 {
+		if !a.h.Purse().Take(1) {
+			t.Fatal("the share of an isolated pod does not hold its burst")
+		}
+	}
+	if n := a.h.Stock(st.now); n != 100 {
+		t.Fatalf("%d tokens were found spent", n)
+	}
+	if got := a.h.Available(st.now); got != 0 {
+		t.Errorf("100 tokens were spent at once, and %d more are there in the same instant", got)
+	}
+}
+
+func TestARefundThatComesAfterTheReportIsNotCredited(t *testing.T) {
+	st := newStage(t, limit(1, 400), escrow.Recovery{Epoch: 1, First: true})
+	a := st.join("a", 1)
+	st.lend(a, 50)
+	a.h.Take(20, st.now)
+	a.h.Refund(5, st.now)
+	if got := a.h.Available(st.now); got != 35 {
+		t.Errorf("5 of 20 tokens came back before anybody was told: %d of 50 are there", got)
+	}
+	st.pass(100 * ms)
+	pool, lent := st.pool(), st.mint.Lent()
+	a.h.Refund(15, st.now)
+	if a.h.Available(st.now) > 35 || st.pool() > pool || st.mint.Lent() > lent {
+		t.Errorf("tokens that the mint counts as spent are there again: %d", a.h.Available(st.now))
+	}
+}

@@ -19,13 +19,17 @@ type Sleeper struct {
 	seq      uint64 // newest order in force
 	acked    uint64 // newest that no decision can precede
 	heard    int64  // newest word of this epoch's leader, by its clock
+	came     int64  // when it came
 	answered int64  // when the newest beat that the leader has heard was sent
 	draining bool
 
+	stay    bool  // the leader would have shares earned in place
+	busyNow bool  // what the newest beat said
+	staying bool  // the process has use for all of its share, and makes no promise
 	beat    int64 // when the newest beat was sent
 	urgent  bool
 	ordered bool
-	wakes   int64 // D after the newest promise was sent
+	wakes   int64 // D after the word came that the newest promise names
 
 	now      int64
 	isolated bool
@@ -54,9 +58,16 @@ func (s *Sleeper) Welcome(w Welcome, now int64) bool {
 		s.epoch, s.seq, s.acked, s.heard = w.Epoch, 0, 0, 0
 		s.answered = now
 	}
-	s.heard = max(s.heard, w.Sent)
+	s.listen(w.Sent, now)
 	s.urgent = true
 	return true
+}
+
+// listen notes when the newest word of the leader came: a promise names that word, and holds for D from when it came.
+func (s *Sleeper) listen(sent, now int64) {
+	if sent > s.heard {
+		s.heard, s.came = sent, now
+	}
 }
 
 // Drain says that the process serves on and wants no larger share.
@@ -80,10 +91,13 @@ func (s *Sleeper) Order(o Order, now int64) {
 		return
 	}
 	s.advance(now)
-	s.heard = max(s.heard, o.Sent)
+	if o.Sent >= s.heard {
+		s.stay = o.Stay
+	}
+	s.listen(o.Sent, now)
 	if o.Heard > s.answered {
 		s.answered = o.Heard
-		s.urgent = s.urgent || s.isolated
+		s.urgent = s.urgent || s.isolated && !s.staying
 	}
 	if o.Seq <= s.seq {
 		return
@@ -99,17 +113,67 @@ func (s *Sleeper) Order(o Order, now int64) {
 }
 
 // Next returns when a Beat is due if nothing else happens.
-func (s *Sleeper) Next() int64 {
-	if s.urgent {
+func (s *Sleeper) Next(now int64) int64 {
+	if s.staying && (!s.stay || !s.busy(now, false)) {
+		s.staying, s.urgent = false, true // others may have use for the share
+	}
+	switch {
+	case s.urgent:
 		return s.now
+	case s.staying && s.isolated:
+		return s.beat + s.sleep
 	}
 	return s.beat + s.sleep/3
 }
 
-// Beat returns what is to be sent now, if anything is: a change at once, and a heartbeat each D/3. A promise is made
+// busy reports whether the process has use for all of its share, so that it earns it in place and nobody has to lend it
+// anything: where half as much again is asked for. It goes on for as long as most of it is asked for, and looks closer at
+// each beat. A share that holds few tokens overflows in every lull, and where there are keys, one that is of use for one of
+// them is not for another: those are better lent.
+func (s *Sleeper) busy(now int64, closely bool) bool {
+	if s.draining || s.whole < ample || s.limit.Keyed || len(s.holders) != 2 {
+		return false
+	}
+	h := s.holders[1]
+	d := &h.demand
+	d.fade(now)
+	if s.staying && s.isolated {
+		s.advance(now)
+		if h.settle(); h.share+min(h.out.share, h.purse.Left()*Micro) > min(s.whole-Micro, plenty) {
+			return false // it overflows, or soon will
+		}
+	}
+	var a accrual
+	own := a.add(s.limit, memory, s.units*1000) // what the share earns in the time for which demand is remembered
+	switch {
+	case d.over(now):
+		return false
+	case !s.busyNow:
+		return 2*d.micro >= 3*own
+	case closely:
+		return 5*d.micro >= 4*own
+	}
+	return 10*d.micro >= 6*own
+}
+
+const (
+	// ample is what a share has to hold to be earned in place: lulls of some requests cost nothing then.
+	ample = 4 * Micro
+	// plenty is what a share that is asked for more than it earns hardly ever holds.
+	plenty = 12 * Micro
+)
+
+// Alone reports whether nobody lends the process anything: it lives on its share, and not by choice.
+func (s *Sleeper) Alone(now int64) bool {
+	s.advance(now)
+	return s.isolated && (!s.staying || now-s.answered > 3*s.sleep)
+}
+
+// Beat returns what is to be sent now, if anything is: a change at once, and a heartbeat each D/3, or each D while the process
+// has use for all of its share and promises nothing. A promise is made
 // only while the leader has answered a beat of the last D/2, so that no deaf side keeps the other waiting.
 func (s *Sleeper) Beat(now int64) (Beat, bool) {
-	if s.epoch == 0 || now <= s.beat || now < s.Next() {
+	if s.epoch == 0 || now <= s.beat || now < s.Next(now) {
 		return Beat{}, false
 	}
 	return s.report(now), true
@@ -125,17 +189,19 @@ func (s *Sleeper) report(now int64) Beat {
 	if s.acked < s.seq && s.settled() {
 		s.acked = s.seq
 	}
-	promise := now-s.answered <= s.sleep/2
+	s.busyNow = s.busy(now, true)
+	s.staying = s.stay && s.busyNow
+	promise := now-s.answered <= s.sleep/2 && !s.staying
 	if promise {
 		if s.isolated {
 			s.settle()
 			s.isolated = false
 		}
-		s.wakes = now + s.sleep
+		s.wakes = s.came + s.sleep
 	}
 	return Beat{
 		Epoch: s.epoch, Sent: now, Heard: s.heard, Promise: promise,
-		Acked: s.acked, Units: s.units, Awake: s.awake, Draining: s.draining,
+		Acked: s.acked, Units: s.units, Awake: s.awake, Draining: s.draining, Busy: s.busyNow,
 	}
 }
 

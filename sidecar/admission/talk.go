@@ -188,7 +188,7 @@ func order(epoch uint64, o *quotav1.Order, hasKey bool) (escrow.Order, error) {
 		return escrow.Order{}, fmt.Errorf("share of %d units", o.GetUnits())
 	}
 	return escrow.Order{
-		Epoch: epoch, Sent: o.GetSent(), Heard: o.GetHeard(), Seq: o.GetSeq(), Units: o.GetUnits(), Awake: o.GetAwake(),
+		Epoch: epoch, Sent: o.GetSent(), Heard: o.GetHeard(), Seq: o.GetSeq(), Units: o.GetUnits(), Awake: o.GetAwake(), Stay: o.GetStay(),
 		Limit: escrow.Limit{
 			Requests: rate.GetRequests(), Period: rate.GetPeriodNanoseconds(),
 			Burst: int64(o.GetBurst()), MaxCost: int64(o.GetMaxCost()), Keyed: hasKey,
@@ -198,7 +198,7 @@ func order(epoch uint64, o *quotav1.Order, hasKey bool) (escrow.Order, error) {
 
 func beatOf(b escrow.Beat) *quotav1.Beat {
 	return &quotav1.Beat{
-		Sent: b.Sent, Heard: b.Heard, Promise: b.Promise, Acked: b.Acked, Units: b.Units, Awake: b.Awake, Draining: b.Draining,
+		Sent: b.Sent, Heard: b.Heard, Promise: b.Promise, Acked: b.Acked, Units: b.Units, Awake: b.Awake, Draining: b.Draining, Busy: b.Busy,
 	}
 }
 

@@ -67,7 +67,7 @@ func (a *adaptive) turn(now limiter.Time, linked bool) (next limiter.Time, say b
 	if at, ok := a.sleeper.Wakes(); ok {
 		next = limiter.Time(at) + 1
 	}
-	if due := limiter.Time(a.sleeper.Next()); linked && due <= now {
+	if due := limiter.Time(a.sleeper.Next(int64(now))); linked && due <= now {
 		next, say = min(next, now+busyStep), true
 	} else if linked {
 		next = min(next, due)

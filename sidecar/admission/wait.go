@@ -112,7 +112,7 @@ func (a *adaptive) seek(m *match, requests []*Request, now limiter.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := a.find(m.hash)
-	if t == nil && !a.sleeper.Isolated(int64(now)) {
+	if t == nil && !a.sleeper.Alone(int64(now)) {
 		t = a.open(m.hash, m.name(requests), now)
 	}
 	if t == nil {
@@ -163,7 +163,7 @@ func (t *tab) mayCome(cost int64, now limiter.Time) bool {
 		return false
 	}
 	short := t.cost + cost - t.holder.Available(int64(now))
-	if a.sleeper.Isolated(int64(now)) {
+	if a.sleeper.Alone(int64(now)) {
 		parts, burst := a.sleeper.Share(int64(now))
 		if a.keys != nil || cost*int64(limiter.Token) > burst {
 			return false // nobody lends, and what the share earns is not earned here

@@ -31,7 +31,7 @@ const (
 func totalHoldsWhileAnAutoscalerFollowsTheLoad(t *testing.T) {
 	s := newSpace(t)
 	app := s.running("app", 1)
-	policy := s.policy("all", app.Name, perSecond("all", 60, 60))
+	policy := s.policy("all", app.Name, equally(perSecond("all", 60, 60)))
 	s.apply(policy)
 	s.enforced(policy, 1)
 	s.settled(app, 1)

@@ -138,6 +138,12 @@ func perSecond(name string, n, burst int64) v1alpha1.Limit {
 	return v1alpha1.Limit{Name: name, Rate: v1alpha1.Rate{Requests: n, Per: "1s"}, Burst: &burst}
 }
 
+// equally gives each of N pods one N-th of a limit, as any strategy did once.
+func equally(l v1alpha1.Limit) v1alpha1.Limit {
+	l.Strategy = v1alpha1.EqualShare
+	return l
+}
+
 // perKey makes a limit one for each API key.
 func perKey(l v1alpha1.Limit) v1alpha1.Limit {
 	l.Key = []v1alpha1.KeyPart{{Header: "X-API-Key"}}

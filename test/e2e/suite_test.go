@@ -82,6 +82,7 @@ func TestOperator(t *testing.T) {
 		test func(*testing.T)
 	}{
 		{"the leader is killed and no request notices", leaderIsKilled},
+		{"twelve pods admit what one would, wherever the demand is", twelvePodsAdmitWhatOneWould},
 		{"pods go on and new ones start while there is no operator", operatorIsAway},
 		{"the restricted level lets the sidecar in", restrictedNamespace},
 		{"apps outlive the chart", appsOutliveTheChart},

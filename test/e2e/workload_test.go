@@ -61,7 +61,7 @@ func twoTargetsShareOneLimit(t *testing.T) {
 	stable, canary := s.app("stable"), s.app("canary")
 	s.must(suite.Create(s.ctx, stable.Deployment(2)), "deployment")
 	s.must(suite.Create(s.ctx, canary.Deployment(1)), "deployment")
-	policy := s.policy("both", stable.Name, perSecond("all", 60, 60))
+	policy := s.policy("both", stable.Name, equally(perSecond("all", 60, 60)))
 	policy.Spec.TargetRefs = append(policy.Spec.TargetRefs, v1alpha1.TargetRef{Group: "apps", Kind: "Deployment", Name: canary.Name})
 	s.apply(policy)
 	s.enforced(policy, 3)

@@ -15,7 +15,7 @@ import (
 
 // Bounds of one run. Loads are small on purpose: what is tested is a sum, not a throughput.
 const (
-	MostPerSecond = 1000
+	MostPerSecond = 2000
 	Longest       = 5 * time.Minute
 )
 

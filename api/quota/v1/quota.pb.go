@@ -1525,6 +1525,7 @@ type Beat struct {
 	Units         uint64                 `protobuf:"varint,5,opt,name=units,proto3" json:"units,omitempty"`
 	Awake         bool                   `protobuf:"varint,6,opt,name=awake,proto3" json:"awake,omitempty"`
 	Draining      bool                   `protobuf:"varint,7,opt,name=draining,proto3" json:"draining,omitempty"`
+	Busy          bool                   `protobuf:"varint,8,opt,name=busy,proto3" json:"busy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1604,6 +1605,13 @@ func (x *Beat) GetAwake() bool {
 func (x *Beat) GetDraining() bool {
 	if x != nil {
 		return x.Draining
+	}
+	return false
+}
+
+func (x *Beat) GetBusy() bool {
+	if x != nil {
+		return x.Busy
 	}
 	return false
 }
@@ -1833,6 +1841,7 @@ type Order struct {
 	MaxCost       uint64                 `protobuf:"varint,6,opt,name=max_cost,json=maxCost,proto3" json:"max_cost,omitempty"` // largest cost of one request, 1 when 0
 	Units         uint64                 `protobuf:"varint,7,opt,name=units,proto3" json:"units,omitempty"`
 	Awake         bool                   `protobuf:"varint,8,opt,name=awake,proto3" json:"awake,omitempty"`
+	Stay          bool                   `protobuf:"varint,9,opt,name=stay,proto3" json:"stay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1919,6 +1928,13 @@ func (x *Order) GetUnits() uint64 {
 func (x *Order) GetAwake() bool {
 	if x != nil {
 		return x.Awake
+	}
+	return false
+}
+
+func (x *Order) GetStay() bool {
+	if x != nil {
+		return x.Stay
 	}
 	return false
 }
@@ -3498,7 +3514,7 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\blimit_id\x18\x01 \x01(\tR\alimitId\x12\x14\n" +
 	"\x05hello\x18\x02 \x01(\bR\x05hello\x12+\n" +
 	"\x04beat\x18\x03 \x01(\v2\x17.headgate.quota.v1.BeatR\x04beat\x120\n" +
-	"\x06claims\x18\x04 \x03(\v2\x18.headgate.quota.v1.ClaimR\x06claims\"\xa8\x01\n" +
+	"\x06claims\x18\x04 \x03(\v2\x18.headgate.quota.v1.ClaimR\x06claims\"\xbc\x01\n" +
 	"\x04Beat\x12\x12\n" +
 	"\x04sent\x18\x01 \x01(\x03R\x04sent\x12\x14\n" +
 	"\x05heard\x18\x02 \x01(\x03R\x05heard\x12\x18\n" +
@@ -3506,7 +3522,8 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\x05acked\x18\x04 \x01(\x04R\x05acked\x12\x14\n" +
 	"\x05units\x18\x05 \x01(\x04R\x05units\x12\x14\n" +
 	"\x05awake\x18\x06 \x01(\bR\x05awake\x12\x1a\n" +
-	"\bdraining\x18\a \x01(\bR\bdraining\"\xb7\x01\n" +
+	"\bdraining\x18\a \x01(\bR\bdraining\x12\x12\n" +
+	"\x04busy\x18\b \x01(\bR\x04busy\"\xb7\x01\n" +
 	"\x05Claim\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
 	"\x04sent\x18\x02 \x01(\x03R\x04sent\x12\x12\n" +
@@ -3523,7 +3540,7 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"LimitGrant\x12\x19\n" +
 	"\blimit_id\x18\x01 \x01(\tR\alimitId\x12.\n" +
 	"\x05order\x18\x02 \x01(\v2\x18.headgate.quota.v1.OrderR\x05order\x12-\n" +
-	"\x05loans\x18\x03 \x03(\v2\x17.headgate.quota.v1.LoanR\x05loans\"\xcd\x01\n" +
+	"\x05loans\x18\x03 \x03(\v2\x17.headgate.quota.v1.LoanR\x05loans\"\xe1\x01\n" +
 	"\x05Order\x12\x12\n" +
 	"\x04sent\x18\x01 \x01(\x03R\x04sent\x12\x14\n" +
 	"\x05heard\x18\x02 \x01(\x03R\x05heard\x12\x10\n" +
@@ -3532,7 +3549,8 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\x05burst\x18\x05 \x01(\x04R\x05burst\x12\x19\n" +
 	"\bmax_cost\x18\x06 \x01(\x04R\amaxCost\x12\x14\n" +
 	"\x05units\x18\a \x01(\x04R\x05units\x12\x14\n" +
-	"\x05awake\x18\b \x01(\bR\x05awake\"F\n" +
+	"\x05awake\x18\b \x01(\bR\x05awake\x12\x12\n" +
+	"\x04stay\x18\t \x01(\bR\x04stay\"F\n" +
 	"\x04Loan\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
 	"\x04born\x18\x02 \x01(\x03R\x04born\x12\x18\n" +

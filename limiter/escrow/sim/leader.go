@@ -153,11 +153,11 @@ func (d *Leader) flush() {
 	w, now := d.w, d.time()
 	d.fleet.Flush(now, func(id string, o escrow.Order) {
 		p := w.pod(id)
-		w.carry(p.deaf, func() { p.do(func() { p.sleeper.Order(o, p.time()) }) })
+		w.carry(&p.down, p.deaf, func() { p.do(func() { p.sleeper.Order(o, p.time()) }) })
 	})
 	d.mint.Lend(now, func(id string, l escrow.Loan) {
 		p := w.pod(id)
-		w.carry(p.deaf, func() { p.do(func() { p.holder.Loan(l) }) })
+		w.carry(&p.down, p.deaf, func() { p.do(func() { p.holder.Loan(l) }) })
 	})
 	if w.Forgetful && d.mint.Forgettable(now) {
 		d.mint.Forget()
@@ -190,7 +190,7 @@ func (d *Leader) receive(p *Pod, m any) {
 			return
 		}
 		w := escrow.Welcome{Epoch: d.epoch, Sent: now}
-		d.w.carry(p.deaf, func() { p.do(func() { p.welcome(d, w) }) })
+		d.w.carry(&p.down, p.deaf, func() { p.do(func() { p.welcome(d, w) }) })
 	case hello:
 		d.fleet.Hello(p.ID, p.ID, m.beat, now)
 		d.mint.Claim(p.ID, m.claim, now)

@@ -23,9 +23,19 @@ type Network struct {
 	Late int64
 }
 
+// wire is one direction between a pod and a leader. What is sent at one time goes in one message.
+type wire struct{ last int64 }
+
+func (w *World) count(on *wire) {
+	if on.last != w.now+1 {
+		on.last = w.now + 1
+		w.Messages++
+	}
+}
+
 // carry delivers a message, or not.
-func (w *World) carry(cut bool, deliver func()) {
-	w.Messages++
+func (w *World) carry(on *wire, cut bool, deliver func()) {
+	w.count(on)
 	if cut || w.rand.IntN(1000) < w.Net.Loss {
 		return
 	}

@@ -35,7 +35,8 @@ type Pod struct {
 	frozen   int64
 	asked    int64 // when it last dialled
 	patient  bool  // reserves first, and decides later
-	pursed   bool  // takes from a purse what is at hand
+	up, down wire
+	pursed   bool // takes from a purse what is at hand
 }
 
 type request struct {
@@ -85,7 +86,7 @@ func (p *Pod) do(work func()) {
 
 func (p *Pod) send(d *Leader, m any) {
 	if d != nil {
-		p.w.carry(p.mute, func() { d.do(func() { d.receive(p, m) }) })
+		p.w.carry(&p.up, p.mute, func() { d.do(func() { d.receive(p, m) }) })
 	}
 }
 
@@ -195,6 +196,7 @@ func (p *Pod) admitted(cost int64) {
 }
 
 // talk says what is due.
+
 func (p *Pod) talk() {
 	if p.leader == nil {
 		return

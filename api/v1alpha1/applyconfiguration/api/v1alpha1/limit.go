@@ -52,8 +52,9 @@ type LimitApplyConfiguration struct {
 	// scope is Total (the pods together admit what the limit says, however many there are) or PerPod (each pod admits the
 	// whole limit, so the total grows with the number of pods).
 	Scope *apiv1alpha1.Scope `json:"scope,omitempty"`
-	// strategy says how the pods share the limit. EqualShare: each of N pods enforces one N-th. Adaptive: tokens are lent to
-	// the pods where the demand is.
+	// strategy says how the pods share the limit. Adaptive: tokens are lent to the pods where the demand is, so that any number
+	// of pods admits what one would. EqualShare: each of N pods enforces one N-th. Absent: Adaptive where it can be, else
+	// (algorithm Concurrency, scope PerPod, cost.fromResponse) EqualShare.
 	Strategy *apiv1alpha1.Strategy `json:"strategy,omitempty"`
 }
 
