@@ -126,6 +126,15 @@ demo-down: ## Remove all that the demo made, the local cluster included.
 bench-limiter: ## Measure the limiter beside its peers; writes bin/bench/limiter.json and docs/benchmarks/limiter.md.
 	cd hack/bench/limiter && $(GO) run . -json ../../../bin/bench/limiter.json -page ../../../docs/benchmarks/limiter.md
 
+.PHONY: bench-quota
+bench-quota: ## Measure how a limit that is lent is used; writes bin/bench/quota.json and docs/benchmarks/quota.md.
+	@$(GO) run ./hack/bench/quota
+
+SEEDS ?= 10000
+.PHONY: sim
+sim: ## Let everything go wrong in SEEDS simulated worlds, and look at every interval of each (nightly: SEEDS=10000).
+	$(GO) test -count=1 -timeout 2h ./limiter/escrow/sim -run Seed -seeds $(SEEDS) -v
+
 .PHONY: bench-proxy
 bench-proxy: ## Measure the sidecar beside other proxies; writes bin/bench/proxy.json and docs/benchmarks/proxy.md.
 	cd hack/bench/proxy && $(GO) run . -json ../../../bin/bench/proxy.json -page ../../../docs/benchmarks/proxy.md

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/headgate/headgate/limiter/escrow"
 )
@@ -83,7 +84,14 @@ func (w *World) Lead() {
 	})
 	w.Every(w.Step, func() bool {
 		if d.alive && w.now >= d.frozen {
+			begun := time.Time{}
+			if w.Metered {
+				begun = time.Now()
+			}
 			d.flush()
+			if w.Metered {
+				w.Worked += time.Since(begun)
+			}
 		}
 		return d.alive
 	})
@@ -134,7 +142,7 @@ func (w *World) Restart(after int64) {
 		return
 	}
 	d.fleet.Stop(d.time())
-	if rest, ok := d.fleet.Rest(); ok && w.rand.IntN(8) > 0 { // sometimes it is not written in time
+	if rest, ok := d.fleet.Rest(); ok && !(w.Hasty && w.rand.IntN(4) == 0) {
 		account, _ := d.mint.Remainder()
 		w.left = &remainder{rest: rest, account: account, shared: d.fleet.Shared()}
 	}
@@ -180,6 +188,10 @@ func (w *World) pod(id string) *Pod {
 
 // receive takes in a message of a pod.
 func (d *Leader) receive(p *Pod, m any) {
+	if d.w.Metered {
+		begun := time.Now()
+		defer func() { d.w.Worked += time.Since(begun) }()
+	}
 	if d.ended[p.ID] {
 		return
 	}

@@ -5,7 +5,6 @@ package sim
 
 import (
 	"slices"
-	"time"
 
 	"github.com/headgate/headgate/limiter/escrow"
 )
@@ -22,6 +21,10 @@ type Scenario struct {
 	Mean, Worst float64
 	// Short is how many whole seconds may be below 95 %.
 	Short int
+	// Leader says that it is the leader that something happens to; peers have none.
+	Leader bool
+	// Gone and Back are when the leader goes and another comes, where it is away for longer.
+	Gone, Back int64
 	// Served says that use is measured against what was offered, and not against the limit.
 	Served bool
 }
@@ -35,8 +38,13 @@ type Result struct {
 	Dark  int64
 	// Messages per second and pod, both ways together.
 	Messages float64
-	// Broken is empty while the law holds.
+	// Away is the use of the limit while the leader was away, from 2 D after it went.
+	Away float64
+	// Leader is how much of a processor the leader's decisions took, per 1000 pods, without what the streams cost.
+	Leader float64
+	// Broken is empty while the law holds. Most is the largest part of the burst that was in use at any time.
 	Broken string
+	Most   float64
 	// PerTen has what was admitted in each 10 ms.
 	PerTen []int64
 }
@@ -44,13 +52,18 @@ type Result struct {
 const ten = 10 * millisecond
 
 // Measure runs a scenario: one-way 2 ms, holding up to 9 ms, D = 1 s.
-func Measure(s Scenario, seed uint64) Result {
-	w := New(seed, s.Limit, int64(time.Second), 1000)
-	w.Net = Network{Delay: 2 * millisecond}
-	w.Lead()
+func Measure(s Scenario, seed uint64) Result { return MeasurePeer(s, nil, seed) }
+
+// MeasurePeer runs a scenario with another way to share the limit.
+func MeasurePeer(s Scenario, peer Peer, seed uint64) Result {
+	w := New(seed, s.Limit, escrow.Sleep, 1000)
+	w.Net, w.Peer, w.Metered = Network{Delay: 2 * millisecond}, peer, true
+	if peer == nil {
+		w.Lead()
+	}
 	s.Play(w)
 	w.Run(s.Warm)
-	admitted, offered, messages := w.Admitted, w.Offered, w.Messages
+	admitted, offered, messages, worked := w.Admitted, w.Offered, w.Messages, w.Worked
 	var r Result
 	var asked []int64
 	lived := 0.0
@@ -67,7 +80,12 @@ func Measure(s Scenario, seed uint64) Result {
 	}
 	r.Mean = float64(w.Admitted-admitted) / full
 	r.Messages = float64(w.Messages-messages) / lived
-	r.Broken = w.Oracle.Broken()
+	r.Broken, r.Most = w.Oracle.Broken(), w.Oracle.Tightest()
+	r.Leader = (w.Worked - worked).Seconds() / lived * 1000
+	if s.Back > s.Gone {
+		from, until := (s.Gone+2*escrow.Sleep-s.Warm)/ten, (s.Back-s.Warm)/ten
+		r.Away = float64(sum(r.PerTen[from:until])) / (float64(s.Limit.Requests) * float64(until-from) * float64(ten) / float64(s.Limit.Period))
+	}
 
 	var seconds []float64
 	const n = 100

@@ -15,23 +15,13 @@ func TestFivePerHourOverFiftyPodsIsFivePerHourThoughTheOperatorRestartsEachHour(
 	if raced {
 		t.Skip("takes too long")
 	}
-	const hour, minute = int64(time.Hour), int64(time.Minute)
-	l := escrow.Limit{Requests: 5, Period: uint64(hour), Burst: 5}
-	w := sim.New(1, l, minute, 0)
-	w.Net = sim.Network{Delay: 2 * int64(time.Millisecond)}
-	w.Step = int64(time.Second)
-	w.Lead()
-	for range 50 {
-		w.Start(0.02)
-	}
-	for h := range int64(10) {
-		w.At(h*hour+hour/2, func() { w.Restart(int64(time.Second)) })
-		w.Run((h+1)*hour + minute)
-		if want := 5 + 5*(h+1); w.Admitted != want {
-			t.Errorf("after %d hours and a minute %d were admitted, not %d", h+1, w.Admitted, want)
+	admitted, broken := sim.Hourly(1)
+	for h, n := range admitted {
+		if want := 5 + 5*int64(h+1); n != want {
+			t.Errorf("after %d hours and a minute %d were admitted, not %d", h+1, n, want)
 		}
 	}
-	if broken := w.Oracle.Broken(); broken != "" {
+	if broken != "" {
 		t.Error(broken)
 	}
 }
@@ -64,8 +54,38 @@ func TestThePromiseIsKeptInEveryScenario(t *testing.T) {
 			t.Errorf("%s: use %.2f %%, in the worst seconds %.2f %%; promised are %.2f %% and %.2f %%",
 				s.Name, 100*r.Mean, 100*r.Worst, 100*s.Mean, 100*s.Worst)
 		}
+		if s.Gone > 0 && (r.Away < 0.95 || r.Dark > 2*escrow.Sleep) {
+			t.Errorf("%s: pods admitted %.1f %% of what their shares allow, and less than 80 %% for %s", s.Name, 100*r.Away, time.Duration(r.Dark))
+		}
+		if r.Messages > 100 {
+			t.Errorf("%s: %.1f messages per second and pod", s.Name, r.Messages)
+		}
 		if r.Short > s.Short {
 			t.Errorf("%s: %d seconds below 95 %%, promised are %d", s.Name, r.Short, s.Short)
 		}
+	}
+}
+
+func TestPodsThatAreAllBusyHardlyTalk(t *testing.T) {
+	if raced || testing.Short() {
+		t.Skip("takes too long")
+	}
+	s := sim.Scenarios(10_000)[0] // 50 pods, 20 tokens of the burst for each
+	if r := sim.Measure(s, 3); r.Messages > 5 || r.Mean < s.Mean {
+		t.Errorf("%.1f messages per second and pod, use %.2f %%", r.Messages, 100*r.Mean)
+	}
+}
+
+func TestTheOracleSeesWhatPeersAdmitBeyondTheLaw(t *testing.T) {
+	if raced || testing.Short() {
+		t.Skip("takes too long")
+	}
+	scale := sim.Scenarios(1_000)[3]
+	if r := sim.MeasurePeer(scale, sim.EvenSplit(), 1); r.Broken == "" {
+		t.Error("an even split that learns of new pods 1.5 s late is within the law while pods come: the oracle sees nothing")
+	}
+	jump := sim.Scenarios(1_000)[2]
+	if r := sim.MeasurePeer(jump, sim.Optimistic(), 1); r.Broken == "" {
+		t.Error("a bucket that goes into debt is within the law: the oracle sees nothing")
 	}
 }

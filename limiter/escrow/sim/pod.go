@@ -122,6 +122,12 @@ func (p *Pod) welcome(d *Leader, m escrow.Welcome) {
 
 func (p *Pod) arrive() {
 	p.w.Offered += p.Cost
+	if p.w.Peer != nil {
+		if p.w.Peer.admit(p.w, p) {
+			p.admitted(p.Cost)
+		}
+		return
+	}
 	if p.pursed && p.holder.Purse().Take(p.Cost) {
 		p.admitted(p.Cost)
 		return

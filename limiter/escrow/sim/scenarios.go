@@ -58,7 +58,7 @@ func Scenarios(rate uint64) []Scenario {
 			},
 		},
 		{
-			Name: "mint away 5 s, 10 -> 20 pods meanwhile", Limit: l, Warm: 2 * second, Lasts: 14 * second, Mean: 0.90, Short: 2,
+			Name: "mint away 5 s, 10 -> 20 pods meanwhile", Limit: l, Warm: 2 * second, Lasts: 14 * second, Mean: 0.90, Short: 2, Gone: 5 * second, Back: 10 * second, Leader: true,
 			Play: func(w *World) {
 				w.begin(10)
 				w.Even(twice)
@@ -75,7 +75,7 @@ func Scenarios(rate uint64) []Scenario {
 			},
 		},
 		{
-			Name: "planned restart of the operator", Limit: l, Warm: 2 * second, Lasts: 10 * second, Mean: 0.95, Short: 1,
+			Name: "planned restart of the operator", Limit: l, Warm: 2 * second, Lasts: 10 * second, Mean: 0.95, Short: 1, Leader: true,
 			Play: func(w *World) {
 				w.begin(10)
 				w.Even(twice)
@@ -135,4 +135,23 @@ func (w *World) jump(total float64, on int) {
 		}
 	}
 	w.After(2*second, func() { w.jump(total, on+1) })
+}
+
+// Hourly is 5 per hour with a burst of 5 over 50 pods that always have demand, where the operator is restarted each hour. It
+// returns what was admitted up to a minute after each of ten hours, and what was broken.
+func Hourly(seed uint64) (admitted []int64, broken string) {
+	const hour, minute = int64(time.Hour), int64(time.Minute)
+	w := New(seed, escrow.Limit{Requests: 5, Period: uint64(hour), Burst: 5}, minute, 0)
+	w.Net = Network{Delay: 2 * millisecond}
+	w.Step = second
+	w.Lead()
+	for range 50 {
+		w.Start(0.02)
+	}
+	for h := range int64(10) {
+		w.At(h*hour+hour/2, func() { w.Restart(second) })
+		w.Run((h+1)*hour + minute)
+		admitted = append(admitted, w.Admitted)
+	}
+	return admitted, w.Oracle.Broken()
 }

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/headgate/headgate/limiter/escrow"
 )
@@ -21,12 +22,19 @@ type World struct {
 	Hold int64
 	// Lease is how long leadership lasts after a renewal, in nanoseconds.
 	Lease int64
+	// Peer decides in place of holders, where it is set.
+	Peer Peer
+	// Hasty leaders sometimes stop before their last word is written.
+	Hasty bool
 	// Forgetful makes pods and leaders forget the account whenever they may, and begin it anew.
 	Forgetful bool
 	// Oracle has seen every admission.
 	Oracle *Oracle
 	// What has happened so far: messages sent, and costs.
 	Messages, Offered, Admitted, Denied int64
+	// Worked is what the leaders' decisions took, in real time, where it is Metered. Nothing depends on it.
+	Worked  time.Duration
+	Metered bool
 
 	rand    *rand.Rand
 	now     int64
