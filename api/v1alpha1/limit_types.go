@@ -108,9 +108,9 @@ type Limit struct {
 	Scope Scope `json:"scope,omitempty"`
 
 	// strategy says how the pods share the limit. Adaptive: tokens are lent to the pods where the demand is, so that any number
-	// of pods admits what one would. EqualShare: each of N pods enforces one N-th. Absent: Adaptive where it can be, else
-	// (algorithm Concurrency, scope PerPod, cost.fromResponse) EqualShare.
+	// of pods admits what one would. EqualShare: each of N pods enforces one N-th.
 	// +optional
+	// +default="EqualShare"
 	Strategy Strategy `json:"strategy,omitempty"`
 }
 

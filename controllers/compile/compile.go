@@ -108,11 +108,10 @@ func compileLimit(policyUID string, l *v1alpha1.Limit) ([]*quotav1.Limit, error)
 	if l.Scope == v1alpha1.ScopePerPod {
 		out.Scope = quotav1.Scope_PER_POD
 	}
-	lendable := lends(l)
-	if l.Strategy == v1alpha1.Adaptive && !lendable {
+	if l.Strategy == v1alpha1.Adaptive && !lends(l) {
 		return nil, fmt.Errorf("strategy: Adaptive cannot be of algorithm Concurrency, scope PerPod or cost.fromResponse: leave it out, or write strategy: EqualShare")
 	}
-	if lendable && l.Strategy != v1alpha1.EqualShare {
+	if l.Strategy == v1alpha1.Adaptive {
 		out.Strategy = quotav1.Strategy_ADAPTIVE
 	}
 	if err := compileNumbers(out, l); err != nil {

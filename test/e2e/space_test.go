@@ -138,9 +138,15 @@ func perSecond(name string, n, burst int64) v1alpha1.Limit {
 	return v1alpha1.Limit{Name: name, Rate: v1alpha1.Rate{Requests: n, Per: "1s"}, Burst: &burst}
 }
 
-// equally gives each of N pods one N-th of a limit, as any strategy did once.
+// equally gives each of N pods one N-th of a limit.
 func equally(l v1alpha1.Limit) v1alpha1.Limit {
 	l.Strategy = v1alpha1.EqualShare
+	return l
+}
+
+// lent lends a limit to the pods where the demand is.
+func lent(l v1alpha1.Limit) v1alpha1.Limit {
+	l.Strategy = v1alpha1.Adaptive
 	return l
 }
 

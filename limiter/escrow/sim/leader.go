@@ -142,7 +142,7 @@ func (w *World) Restart(after int64) {
 		return
 	}
 	d.fleet.Stop(d.time())
-	if rest, ok := d.fleet.Rest(); ok && !(w.Hasty && w.rand.IntN(4) == 0) {
+	if rest, ok := d.fleet.Rest(); ok && (!w.Hasty || w.rand.IntN(4) > 0) {
 		account, _ := d.mint.Remainder()
 		w.left = &remainder{rest: rest, account: account, shared: d.fleet.Shared()}
 	}

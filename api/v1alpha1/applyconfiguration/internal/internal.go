@@ -246,6 +246,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: strategy
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.Strategy
+      default: EqualShare
     - name: tiers
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.Tiers
