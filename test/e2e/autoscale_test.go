@@ -12,6 +12,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
@@ -41,6 +42,7 @@ func totalHoldsWhileAnAutoscalerFollowsTheLoad(t *testing.T) {
 	// Each admitted request costs 6 ms of the CPU, so all of them together use many times what a pod requests.
 	run := s.load(app, load.Client{Path: "/burn?ms=6", Rate: 50, Connections: load.New}, load.Client{Path: "/burn?ms=6", Rate: 50, Connections: load.Renewed})
 	s.replicas(app.Name, func(n int32) bool { return n == 4 })
+	s.measured(app.Name)
 	s.settled(app, 4)
 	s.enforced(policy, 4)
 	s.until(run, 300)
@@ -72,6 +74,26 @@ func (s *space) replicas(name string, done func(int32) bool) {
 		}
 		if !done(*d.Spec.Replicas) {
 			return fmt.Errorf("it wants %d replicas", *d.Spec.Replicas)
+		}
+		return nil
+	})
+}
+
+// measured wants the autoscaler to know the use of the pods' CPU, and that of the app's container alone.
+func (s *space) measured(name string) {
+	s.Helper()
+	waitFor(s, soon, "the autoscaler's metrics", func(ctx context.Context) error {
+		var h autoscalingv2.HorizontalPodAutoscaler
+		if err := suite.Get(ctx, client.ObjectKey{Namespace: s.name, Name: name}, &h); err != nil {
+			return err
+		}
+		known := map[autoscalingv2.MetricSourceType]bool{}
+		for _, m := range h.Status.CurrentMetrics {
+			known[m.Type] = m.Resource != nil && m.Resource.Current.AverageUtilization != nil ||
+				m.ContainerResource != nil && m.ContainerResource.Current.AverageUtilization != nil
+		}
+		if !known[autoscalingv2.ResourceMetricSourceType] || !known[autoscalingv2.ContainerResourceMetricSourceType] {
+			return fmt.Errorf("it knows %+v", h.Status.CurrentMetrics)
 		}
 		return nil
 	})

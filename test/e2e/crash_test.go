@@ -102,20 +102,24 @@ func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	return nil
 }
 
-// kill sends SIGKILL to the process of a container. The local cluster's containers are processes of this machine.
+// kill sends SIGKILL to the process of a container.
 func (s *space) kill(pod *corev1.Pod, container string) {
+	s.Helper()
+	s.signalContainer(pod, container, syscall.SIGKILL)
+}
+
+// containerProcess finds the process of a container.
+func (s *space) containerProcess(pod *corev1.Pod, container string) (int, error) {
 	s.Helper()
 	if !suite.Local {
 		s.skip("processes of another cluster's nodes are out of reach")
 	}
 	c := statusOf(pod, container)
 	if c == nil {
-		s.Fatalf("pod %s has no container %s", pod.Name, container)
+		return 0, fmt.Errorf("pod %s does not have it", pod.Name)
 	}
 	_, id, _ := strings.Cut(c.ContainerID, "://")
-	pid, err := processOf(id)
-	s.must(err, "container "+container)
-	s.must(syscall.Kill(pid, syscall.SIGKILL), "kill")
+	return processOf(id)
 }
 
 // processOf finds the process of a container by its cgroup: each of our containers has one.

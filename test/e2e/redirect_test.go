@@ -17,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -182,6 +183,7 @@ func whatCannotBeInjected(t *testing.T) {
 	s.says(policy, v1alpha1.ConditionInjected, v1alpha1.ReasonNotInjectable, "let it target the port by its name")
 	s.says(policy, v1alpha1.ConditionInjected, v1alpha1.ReasonNotInjectable, "kubectl label namespace "+s.name+" --overwrite "+injector.LabelEnforce+"=privileged")
 	s.ready(app, 1)
+	refusedByTheCluster(s, app, policy, around)
 
 	bare := newSpace(t)
 	host := &testbed.App{Name: "host", Namespace: bare.name, Image: suite.images.Name("echo"), Local: suite.Local, Args: []string{"-addr=:18090"}, Change: func(t *corev1.PodTemplateSpec) {
@@ -194,6 +196,32 @@ func whatCannotBeInjected(t *testing.T) {
 	bare.ready(host, 1)
 	bare.says(policy, v1alpha1.ConditionInjected, v1alpha1.ReasonNotInjectable, "hostNetwork")
 	bare.redirectProgramRefuses()
+}
+
+// refusedByTheCluster: now the sidecar fits, but the folder for its records is what the namespace's level forbids. The restart
+// that makes no pods is taken back, and the workload can be scaled again.
+func refusedByTheCluster(s *space, app *testbed.App, policy *v1alpha1.RateLimitPolicy, around *corev1.Service) {
+	s.Helper()
+	if suite.records == "" {
+		return // on another cluster the sidecar is allowed, since nothing is recorded
+	}
+	s.must(suite.Delete(s.ctx, around), "service")
+	waitFor(s, rollout, "the restart to be taken back", func(ctx context.Context) error {
+		if err := suite.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(policy.Status.Conditions, string(v1alpha1.ConditionInjected))
+		if c == nil || c.Reason != string(v1alpha1.ReasonNotInjectable) || !strings.Contains(c.Message, "made no pods with the sidecar") {
+			return fmt.Errorf("Injected is %+v", c)
+		}
+		return nil
+	})
+	s.scale(app, 2)
+	for _, pod := range s.settled(app, 2) {
+		if injector.Injected(&pod.Spec) {
+			s.Errorf("pod %s has the sidecar, which the cluster refuses", pod.Name)
+		}
+	}
 }
 
 // redirectProgramRefuses runs the redirect program where it must not work: in the network of a node.

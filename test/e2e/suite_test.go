@@ -18,9 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/headgate/headgate/test/testbed"
 )
@@ -61,6 +63,7 @@ func TestApps(t *testing.T) {
 		{"explain says what would happen to a request", explainSaysWhatWouldHappen},
 		{"a policy that cannot work is refused", policyThatCannotWorkIsRefused},
 		{"a way around the sidecar is reported", wayAroundIsReported},
+		{"a Job with the sidecar finishes", jobWithTheSidecarFinishes},
 		{"mode None and the opt-out label leave traffic alone", trafficIsLeftAlone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -75,6 +78,12 @@ func TestDrain(t *testing.T) {
 	t.Run("no request of a hundred thousand is lost on any way out", noRequestIsLostOfMany)
 }
 
+// TestSilence holds the cases in which pods fall silent, and nobody can say whether they have ended. They break nodes.
+func TestSilence(t *testing.T) {
+	t.Run("silent pods keep their share until somebody who can know says that they have ended", silentPodsKeepTheirShare)
+	t.Run("dead nodes give their shares back", deadNodesGiveTheirSharesBack)
+}
+
 // TestOperator holds the cases that take the operator away, one after the other. The last one removes it.
 func TestOperator(t *testing.T) {
 	for _, c := range []struct {
@@ -84,6 +93,8 @@ func TestOperator(t *testing.T) {
 		{"the leader is killed and no request notices", leaderIsKilled},
 		{"twelve pods admit what one would, wherever the demand is", twelvePodsAdmitWhatOneWould},
 		{"pods go on and new ones start while there is no operator", operatorIsAway},
+		{"pods wait for the operator where that is wanted", podsWaitForTheOperator},
+		{"neither the operator's crash nor the API server's is noticed", everythingAboveFails},
 		{"the restricted level lets the sidecar in", restrictedNamespace},
 		{"apps outlive the chart", appsOutliveTheChart},
 	} {
@@ -96,6 +107,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	log.SetLogger(logr.Discard()) // tests say themselves what matters
 	unlock, err := testbed.Lock()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

@@ -141,6 +141,18 @@ func wayAroundIsReported(t *testing.T) {
 	s.says(policy, v1alpha1.ConditionInjected, v1alpha1.ReasonBypassable, around.Name)
 	s.must(suite.Delete(s.ctx, around), "service")
 	s.enforced(policy, 1)
+	// The sidecar goes with the last policy, as it came.
+	s.must(suite.Delete(s.ctx, policy), "policy")
+	waitFor(s, rollout, "the sidecar to go", func(ctx context.Context) error {
+		pods, err := suite.Pods(ctx, app)
+		if err != nil {
+			return err
+		}
+		if len(pods) != 1 || injector.Injected(&pods[0].Spec) || !testbed.Ready(&pods[0]) {
+			return fmt.Errorf("%d pods, and the first has it still, or is not ready", len(pods))
+		}
+		return nil
+	})
 }
 
 // says waits until a condition is False, for a reason, with a message that holds a word.

@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,20 +119,27 @@ func (a *App) Service() *corev1.Service {
 	}
 }
 
-// Autoscaler keeps the Deployment between two bounds, by its use of the CPU in per cent of what it requests. It scales down
-// as soon as it may.
+// Job is the app as a Job that ends by itself.
+func (a *App) Job() *batchv1.Job {
+	template := a.template()
+	template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	return &batchv1.Job{ObjectMeta: a.meta(), Spec: batchv1.JobSpec{Template: template, BackoffLimit: new(int32(0))}}
+}
+
+// Autoscaler keeps the Deployment between two bounds, by its use of the CPU in per cent of what it requests, that of its pods
+// and that of the app's container. It scales down as soon as it may.
 func (a *App) Autoscaler(least, most, percent int32) *autoscalingv2.HorizontalPodAutoscaler {
+	target := autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &percent}
 	return &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: a.meta(),
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: a.Name},
 			MinReplicas:    &least, MaxReplicas: most,
-			Metrics: []autoscalingv2.MetricSpec{{
-				Type: autoscalingv2.ResourceMetricSourceType,
-				Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{
-					Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &percent,
-				}},
-			}},
+			Metrics: []autoscalingv2.MetricSpec{
+				{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU, Target: target}},
+				{Type: autoscalingv2.ContainerResourceMetricSourceType, ContainerResource: &autoscalingv2.ContainerResourceMetricSource{
+					Name: corev1.ResourceCPU, Container: "app", Target: target}},
+			},
 			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{
 				ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: new(int32(0))},
 			},

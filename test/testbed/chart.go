@@ -44,6 +44,7 @@ func (c *Chart) Install(ctx context.Context) error {
 		"--set", "replicas=2",
 		"--set", "image.repository=" + c.Images.Registry + "/operator,image.tag=" + c.Images.Tag + ",image.pullPolicy=" + pull,
 		"--set", "sidecar.image.repository=" + c.Images.Registry + "/sidecar,sidecar.image.tag=" + c.Images.Tag + ",sidecar.image.pullPolicy=" + pull,
+		"--set", "rollout.patience=15s", // a minute is long for a test
 		"--set", "test.decisionRecords=" + c.Records}
 	if !c.NoWait {
 		args = append(args, "--wait", "--timeout", c.timeout().String())

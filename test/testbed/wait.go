@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -29,8 +30,8 @@ func Wait(ctx context.Context, timeout time.Duration, what string, check func(co
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() == nil {
-			last = err
+		if ctx.Err() == nil && !strings.Contains(err.Error(), "context deadline") {
+			last = err // an attempt that the deadline has cut short says nothing
 		}
 		if errors.Is(err, ErrStop) {
 			return fmt.Errorf("%s: %w", what, err)
