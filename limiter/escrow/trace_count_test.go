@@ -211,3 +211,54 @@ func TestFiftyPodsTakeAllOfFivePerHourAndNoMore(t *testing.T) {
 		t.Errorf("50 pods admitted %d of a burst of 5", taken)
 	}
 }
+
+func TestEachReturnCreditsWhatIsNewInIt(t *testing.T) {
+	st := newStage(t, limit(1, 400), escrow.Recovery{Epoch: 1, First: true})
+	a, b := st.join("a", 1), st.join("b", 1)
+	st.lend(a, 60)
+	c := a.h.Registration(st.now)
+	st.procs = []*proc{b}
+	for range 2 { // so that there is room for more than comes back
+		st.lend(b, 90)
+		if !b.h.Take(90, st.now) {
+			t.Fatal("a loan cannot be taken")
+		}
+		st.pass(50 * ms)
+	}
+	before := st.pool()
+	for _, returned := range []int64{20, 20, 50, 20, 50} { // cumulative, repeated, and late
+		c.Returned = returned
+		c.Sent += ms
+		st.mint.Claim("a", c, st.now)
+	}
+	if got := st.pool(); got != before+50 {
+		t.Errorf("50 tokens came back in two steps, and the pool rose from %d to %d", before, got)
+	}
+}
+
+func TestAPodThatHearsNothingIsNotLentMoreThanItsBound(t *testing.T) {
+	st := newStage(t, limit(1, 400), escrow.Recovery{Epoch: 1, First: true})
+	a := st.join("a", 1)
+	a.deaf = true
+	for want := int64(60); want <= 300; want += 60 {
+		a.h.Queue(want, 1)
+		st.pass(100 * ms)
+	}
+	if got := st.mint.Lent(); got > 100 {
+		t.Errorf("%d tokens are on their way to a pod that may have a quarter of 400", got)
+	}
+}
+
+func TestAnAccountInWhichAPodHasLoansIsNotForgottenByANewLeader(t *testing.T) {
+	st := newStage(t, limit(1, 400), escrow.Recovery{Epoch: 1, First: true})
+	a := st.join("a", 1)
+	st.lend(a, 50)
+	st.lead(limit(1, 400), escrow.Recovery{Epoch: 2, Existing: []string{"a"}})
+	st.welcome(a, 2)
+	if st.mint.Lent() != 50 {
+		t.Fatalf("%d tokens count as lent, the pod has 50", st.mint.Lent())
+	}
+	if st.mint.Forgettable(st.now) {
+		t.Error("the account could be begun anew beside 50 tokens that are lent, since every pool of a new leader is empty")
+	}
+}
