@@ -43,6 +43,12 @@ var (
 		"Keys that a limit remembers in this pod.", []string{labelPolicy, labelLimit}, nil)
 	sharedDesc = prometheus.NewDesc("headgate_shared_key_decisions_total",
 		"Decisions on keys that found no memory of their own and were counted together, on the strict side.", []string{labelPolicy, labelLimit}, nil)
+	heldDesc = prometheus.NewDesc("headgate_held_requests_total",
+		"Requests that waited for tokens that are lent, some milliseconds at most.", []string{labelPolicy, labelLimit}, nil)
+	borrowedDesc = prometheus.NewDesc("headgate_borrowed_tokens",
+		"Tokens that this pod has borrowed and not spent.", []string{labelPolicy, labelLimit}, nil)
+	notLentDesc = prometheus.NewDesc("headgate_keys_not_lent_total",
+		"How often a key ran short and was not let borrow, since too many do: it lives on the pod's share.", []string{labelPolicy, labelLimit}, nil)
 	inFlightDesc = prometheus.NewDesc("headgate_in_flight_requests",
 		"Requests under way that a limit of concurrency counts in this pod.", []string{labelPolicy, labelLimit}, nil)
 	connectedDesc = prometheus.NewDesc("headgate_quota_connected",
@@ -73,7 +79,7 @@ func (m *metrics) handler() http.Handler {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{requestsDesc, costDesc, shareDesc, balanceDesc, keysDesc, sharedDesc, inFlightDesc, connectedDesc, generationDesc} {
+	for _, d := range []*prometheus.Desc{requestsDesc, costDesc, shareDesc, balanceDesc, keysDesc, sharedDesc, heldDesc, borrowedDesc, notLentDesc, inFlightDesc, connectedDesc, generationDesc} {
 		ch <- d
 	}
 }
@@ -109,6 +115,11 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 			}
 			if l.InFlight != nil {
 				gauge(inFlightDesc, float64(*l.InFlight), policy, limit)
+			}
+			if l.Lent != nil {
+				counter(heldDesc, l.Lent.Held, policy, limit)
+				gauge(borrowedDesc, float64(l.Lent.Outstanding), policy, limit)
+				counter(notLentDesc, l.Lent.Turned, policy, limit)
 			}
 			if l.Keys != nil {
 				gauge(keysDesc, float64(*l.Keys), policy, limit)
