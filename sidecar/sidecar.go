@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/sidecar/admin"
 	"github.com/headgate/headgate/sidecar/admission"
 	"github.com/headgate/headgate/sidecar/door"
+	"github.com/headgate/headgate/sidecar/footprint"
 	"github.com/headgate/headgate/sidecar/probe"
 	"github.com/headgate/headgate/sidecar/proxy"
 	"github.com/headgate/headgate/sidecar/quota"
@@ -50,6 +51,9 @@ type sidecar struct {
 // the kubelet reports the container's end.
 const farewell = 2 * time.Second
 
+// settling is when the start is over, with what only it needs.
+const settling = time.Second
+
 // run carries the program from start to end: until the context is done, and then in order until nothing is in flight.
 func run(ctx context.Context, c *Config, log *slog.Logger) error {
 	s, err := assemble(c, log)
@@ -73,6 +77,12 @@ func run(ctx context.Context, c *Config, log *slog.Logger) error {
 	streaming, hangUp := context.WithCancel(context.Background())
 	serving.Go(func() { s.quota.Run(streaming) })
 	serving.Go(func() { s.turn(streaming) })
+	settled := time.AfterFunc(settling, func() {
+		if err := footprint.Trim(); err != nil {
+			log.Debug("The program stays in memory", "error", err)
+		}
+	})
+	defer settled.Stop()
 	log.Info("Started", "version", version(), "ports", len(c.Ports), "operator", c.Operator)
 
 	select {
