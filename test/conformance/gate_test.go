@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,9 +20,12 @@ import (
 	"github.com/headgate/headgate/sidecar/proxy"
 )
 
-type nobody struct{}
+// decided is how many requests have been decided by all gates.
+var decided atomic.Int64
 
-func (nobody) Observe(float64) {}
+type counter struct{}
+
+func (counter) Observe(float64) { decided.Add(1) }
 
 // gate runs a proxy with a limit that denies nothing in front of an application, and returns its address.
 func gate(t *testing.T, app net.Listener) *net.TCPAddr {
@@ -38,7 +42,7 @@ func gate(t *testing.T, app net.Listener) *net.TCPAddr {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := proxy.New(l, proxy.Options{AppPort: app.Addr().(*net.TCPAddr).Port, Engine: engine, Clock: limiter.Now, Observer: nobody{}})
+	p := proxy.New(l, proxy.Options{AppPort: app.Addr().(*net.TCPAddr).Port, Engine: engine, Clock: limiter.Now, Observer: counter{}})
 	ended := make(chan error, 1)
 	go func() { ended <- p.Serve() }()
 	t.Cleanup(func() {
