@@ -48,6 +48,8 @@ func TestWrongCallsSayWhatToDo(t *testing.T) {
 		"a listener twice":           {[]string{"--ports", "1=2,1=3"}, []string{"HEADGATE_OPERATOR=a:1"}, 2, "listener 1 twice"},
 		"a loop":                     {[]string{"--ports", "8080=8080"}, []string{"HEADGATE_OPERATOR=a:1"}, 2, "would forward to itself"},
 		"a local server for all":     {[]string{"--local-address", ":14191"}, []string{"HEADGATE_OPERATOR=a:1"}, 2, "is not on loopback"},
+		"heads of no size":           {[]string{"--max-head", "0"}, []string{"HEADGATE_OPERATOR=a:1"}, 2, "max-head 0 is not between 1024 and 65535"},
+		"heads without an end":       {[]string{"--head-timeout", "0s"}, []string{"HEADGATE_OPERATOR=a:1"}, 2, "must be above 0, such as 10s"},
 		"an unknown command":         {[]string{"dance"}, []string{"HEADGATE_OPERATOR=a:1"}, 2, `unknown command "dance"`},
 		"a port in use":              {[]string{"--admin-address", taken, "--local-address", "127.0.0.1:0"}, []string{"HEADGATE_OPERATOR=a:1"}, 1, "address already in use"},
 		"a folder that is not there": {[]string{"--record", "/nowhere", "--admin-address", "127.0.0.1:0", "--local-address", "127.0.0.1:0"}, []string{"HEADGATE_OPERATOR=a:1"}, 1, "creating the record"},

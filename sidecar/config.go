@@ -17,6 +17,7 @@ import (
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/sidecar/admission"
 	"github.com/headgate/headgate/sidecar/probe"
+	"github.com/headgate/headgate/sidecar/proxy/http1"
 )
 
 // Config is what the program is told by its environment and flags.
@@ -33,6 +34,7 @@ type Config struct {
 	LocalAddress string
 	Keys         int
 	Grace        time.Duration
+	Limits       http1.Limits // of what clients may make the proxies hold
 	Debug        bool
 }
 
@@ -58,6 +60,11 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (*Con
 	f.StringVar(&c.AdminAddress, "admin-address", ":"+strconv.Itoa(quotav1.PortAdmin), "`address` of probes and metrics")
 	f.StringVar(&c.LocalAddress, "local-address", localAddress, "loopback `address` of live state, decisions and drain")
 	f.IntVar(&c.Keys, "keys", admission.DefaultKeys, "keys that each limit with a key has memory for, 18 bytes each")
+	c.Limits = http1.DefaultLimits()
+	f.IntVar(&c.Limits.Head, "max-head", c.Limits.Head, "most bytes of a request's head, 65535 at most")
+	f.IntVar(&c.Limits.Fields, "max-fields", c.Limits.Fields, "most lines of a request's header")
+	f.DurationVar(&c.Limits.HeadTime, "head-timeout", c.Limits.HeadTime, "how long a request's head may take from its first byte on")
+	f.DurationVar(&c.Limits.Idle, "idle-timeout", c.Limits.Idle, "how long a client's connection is kept between requests: longer than the load balancer in front keeps it")
 	f.DurationVar(&c.Grace, "grace", 25*time.Second, "how long requests in flight may take after SIGTERM")
 	f.BoolVar(&c.Debug, "debug", false, "log more")
 	if err := f.Parse(args); err != nil {
@@ -93,6 +100,15 @@ func (c *Config) validate() error {
 	}
 	if c.Keys < 1 || c.Keys > 1<<24 {
 		errs = append(errs, fmt.Errorf("keys %d is not between 1 and %d", c.Keys, 1<<24))
+	}
+	if c.Limits.Head < 1024 || c.Limits.Head > 65535 {
+		errs = append(errs, fmt.Errorf("max-head %d is not between 1024 and 65535", c.Limits.Head))
+	}
+	if c.Limits.Fields < 16 || c.Limits.Fields > 10_000 {
+		errs = append(errs, fmt.Errorf("max-fields %d is not between 16 and 10000", c.Limits.Fields))
+	}
+	if c.Limits.HeadTime <= 0 || c.Limits.Idle <= 0 {
+		errs = append(errs, fmt.Errorf("head-timeout %v and idle-timeout %v must be above 0, such as 10s", c.Limits.HeadTime, c.Limits.Idle))
 	}
 	if c.Grace < 0 {
 		errs = append(errs, fmt.Errorf("grace %v is negative", c.Grace))

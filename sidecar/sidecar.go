@@ -161,6 +161,7 @@ func (s *sidecar) listen() error {
 		if i >= 2 {
 			s.proxies = append(s.proxies, proxy.New(l, proxy.Options{
 				AppPort:  s.config.Ports[i-2].App,
+				Limits:   s.config.Limits,
 				Engine:   s.engine,
 				Clock:    s.clock,
 				Observer: s.admin,

@@ -251,6 +251,26 @@ func TestClientsOfBothAddressFamiliesAreServed(t *testing.T) {
 	}
 }
 
+func TestLimitsOfHeadsAndConnectionsAreThoseOfTheFlags(t *testing.T) {
+	p := startPod(t, echo(), podOptions{flags: []string{"--max-head", "2048", "--max-fields", "20", "--idle-timeout", "100ms"}})
+	for want, extra := range map[string]string{
+		"HTTP/1.1 431": "X: " + strings.Repeat("x", 2048) + "\r\n",
+		"HTTP/1.1 200": strings.Repeat("X: y\r\n", 10),
+	} {
+		conn := dial(t, p.port)
+		_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: a\r\n%s\r\n", extra)
+		all, err := io.ReadAll(conn) // an idle connection ends, too
+		if err != nil || !strings.HasPrefix(string(all), want) {
+			t.Errorf("got %q, %v, want %s", all, err, want)
+		}
+	}
+	conn := dial(t, p.port)
+	_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: a\r\n%s\r\n", strings.Repeat("X: y\r\n", 20))
+	if all, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 431") {
+		t.Errorf("got %q, %v, want 431 for one line too many", all, err)
+	}
+}
+
 func TestKeepAliveConnectionsAreKept(t *testing.T) {
 	p := startPod(t, echo(), podOptions{})
 	conn := dial(t, p.port)

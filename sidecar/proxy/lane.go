@@ -35,7 +35,7 @@ func newLane(p *Proxy) (*lane, error) {
 		return nil, err
 	}
 	l := &lane{proxy: p, loop: runner, greetings: map[*greeting]struct{}{}}
-	limits := p.options.limits
+	limits := p.options.Limits
 	l.patience = runner.NewTimeouts(limits.HeadTime)
 	app := upstream.New(runner, p.options.AppPort)
 	l.relays = passthrough.New(runner, app, limits.Memory, l.left)

@@ -15,15 +15,16 @@ import (
 	"github.com/headgate/headgate/sidecar/proxy/loop"
 )
 
-// Options configure a Proxy. All exported fields are required.
+// Options configure a Proxy. Fields are required where they do not say otherwise.
 type Options struct {
 	// AppPort is the application's port on loopback.
 	AppPort  int
 	Engine   Engine
 	Clock    func() limiter.Time
 	Observer Observer
+	// Limits bound what clients may make the proxy hold; http1.DefaultLimits when zero.
+	Limits http1.Limits
 
-	limits   http1.Limits
 	portable loop.Portable
 }
 
@@ -46,8 +47,8 @@ const mostLanes = 8
 
 // New returns a proxy that accepts connections of the listener, which must be a *net.TCPListener, once Serve runs.
 func New(listener net.Listener, o Options) *Proxy {
-	if o.limits == (http1.Limits{}) {
-		o.limits = http1.DefaultLimits()
+	if o.Limits == (http1.Limits{}) {
+		o.Limits = http1.DefaultLimits()
 	}
 	return &Proxy{listener: listener, options: o, ended: make(chan struct{})}
 }

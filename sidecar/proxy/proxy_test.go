@@ -123,7 +123,7 @@ func start(t testing.TB, port int, engine Engine) *gate {
 		t.Fatal(err)
 	}
 	g := &gate{address: l.Addr().String()}
-	g.Proxy = New(l, Options{portable: portable, limits: limits, AppPort: port, Engine: engine, Clock: limiter.Now, Observer: allow()})
+	g.Proxy = New(l, Options{portable: portable, Limits: limits, AppPort: port, Engine: engine, Clock: limiter.Now, Observer: allow()})
 	ended := make(chan error, 1)
 	go func() { ended <- g.Serve() }()
 	t.Cleanup(func() {
