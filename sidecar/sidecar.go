@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -78,6 +79,7 @@ func run(ctx context.Context, c *Config, log *slog.Logger) error {
 	serving.Go(func() { s.quota.Run(streaming) })
 	serving.Go(func() { s.turn(streaming) })
 	settled := time.AfterFunc(settling, func() {
+		debug.FreeOSMemory() // what the start has left on the heap
 		if err := footprint.Trim(); err != nil {
 			log.Debug("The program stays in memory", "error", err)
 		}
