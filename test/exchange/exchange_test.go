@@ -43,7 +43,7 @@ var checkout = target.Workload{Kind: "Deployment", Namespace: "shop", Name: "che
 
 // cluster is an operator and its pods.
 type cluster struct {
-	t       *testing.T
+	t       testing.TB
 	folder  string // of the CA and the tokens
 	cert    *tls.Certificate
 	leader  *replica
@@ -60,7 +60,7 @@ type replica struct {
 	addr string
 }
 
-func newCluster(t *testing.T, limits ...*quotav1.Limit) *cluster {
+func newCluster(t testing.TB, limits ...*quotav1.Limit) *cluster {
 	t.Helper()
 	c := &cluster{t: t, folder: t.TempDir(), limits: limits}
 	c.certificate()
@@ -283,7 +283,7 @@ func (c *cluster) lawful(limits ...*quotav1.Limit) {
 	c.t.Logf("%d admitted; the tightest interval used %.1f %%", report.Admitted, 100*report.Tightest)
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for give := time.Now().Add(20 * time.Second); time.Now().Before(give); time.Sleep(2 * time.Millisecond) {
 		if condition() {

@@ -5,6 +5,7 @@ package exchange_test
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -210,4 +211,24 @@ func TestAFloodOfKeysDoesNotReachTheMint(t *testing.T) {
 	}
 	eventually(t, "a key is lent to after the flood", func() bool { return c.pods[1].once("X-Api-Key", "late") })
 	c.lawful(l)
+}
+
+// BenchmarkAnswerToAClaim is the way of a request that finds no token at hand: a claim to the leader, a loan back, over TLS and
+// gRPC on loopback. The time of the processor is of both ends together.
+func BenchmarkAnswerToAClaim(b *testing.B) {
+	l := limit(1_000_000, 4)
+	c := newCluster(b, l)
+	p := c.start("pod")
+	var before, after syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	denied := 0
+	for b.Loop() {
+		if !p.once("X", "y") {
+			denied++
+		}
+	}
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	spent := time.Duration(after.Utime.Nano() - before.Utime.Nano() + after.Stime.Nano() - before.Stime.Nano())
+	b.ReportMetric(float64(spent.Microseconds())/float64(b.N), "cpu-us/op")
+	b.ReportMetric(float64(denied)/float64(b.N), "denied/op")
 }
