@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -240,21 +241,9 @@ func TestThousandsOfIdleConnectionsCostLittle(t *testing.T) {
 	if portable {
 		return // goroutines, and buffers that they wait with, are what the other way is there to spare
 	}
-	const crowd = 2500 // with both ends in this process
 	g := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
 	fds, routines := settled(t, g)
-	conns := make([]net.Conn, 0, crowd)
-	for range crowd {
-		c, err := net.Dial("tcp", g.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conns = append(conns, c)
-		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-		if _, err := io.ReadFull(c, make([]byte, 16)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	leave := comeIn(t, g.address)
 	if open := g.open(); open != crowd {
 		t.Errorf("%d connections of %d are open", open, crowd)
 	}
@@ -262,9 +251,71 @@ func TestThousandsOfIdleConnectionsCostLittle(t *testing.T) {
 		t.Errorf("%d bytes are held for idle connections", held)
 	}
 	// Only the clients are left, and idle ones do not keep the application's connections.
-	eventually(t, "the application to be left alone", func() bool { return descriptors() <= fds+2*crowd+8 && runtime.NumGoroutine() <= routines+8 })
+	eventually(t, "the application to be left alone", func() bool { return descriptors() <= fds+crowd+8 && runtime.NumGoroutine() <= routines+8 })
+	leave()
+	idles(t, g, fds+4, routines+8)
+}
+
+// crowd is how many clients there are, in a process of their own: one process has not the descriptors for both ends.
+const (
+	crowd    = 10_000
+	envCrowd = "HEADGATE_TEST_CROWD"
+)
+
+// comeIn starts the crowd, waits until each of it has been answered, and returns what makes it go.
+func comeIn(t *testing.T, address string) (leave func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envCrowd+"="+address)
+	cmd.Stderr = os.Stderr
+	stay, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(told).ReadString('\n')
+	if err != nil || line != "in\n" {
+		t.Errorf("the crowd says %q, %v", line, err)
+	}
+	return func() {
+		_ = stay.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the crowd: %v", err)
+		}
+	}
+}
+
+// beCrowd asks once on each of many connections, and keeps them until its input ends. It comes in slowly enough for the
+// application's connections, which last for a second, not to use up the other process's descriptors.
+func beCrowd(address string) int {
+	conns := make([]net.Conn, 0, crowd)
+	pace := time.NewTicker(500 * time.Microsecond)
+	defer pace.Stop()
+	for range crowd {
+		<-pace.C
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		}
+		if err == nil {
+			_, err = io.ReadFull(c, make([]byte, 16))
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "connection %d: %v\n", len(conns), err)
+			return 1
+		}
+		conns = append(conns, c)
+	}
+	fmt.Println("in")
+	_, _ = io.Copy(io.Discard, os.Stdin)
 	for _, c := range conns {
 		_ = c.Close()
 	}
-	idles(t, g, fds, routines+8)
+	return 0
 }

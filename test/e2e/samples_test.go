@@ -24,6 +24,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/headgate/headgate/api/v1alpha1"
@@ -177,6 +181,39 @@ func everySampleDoesWhatItSays(t *testing.T) {
 		}), name)
 	}
 	s.judge()
+}
+
+// The label of a namespace is the switch for the worst day: everything is counted and nothing denied, at once, without an edit of
+// any policy.
+func namespaceInShadowModeDeniesNothing(t *testing.T) {
+	s := newSpace(t)
+	app := s.app("app")
+	s.must(suite.Create(s.ctx, app.Deployment(1)), "deployment")
+	policy := s.policy("all", app.Name, v1alpha1.Limit{Name: "all", Rate: v1alpha1.Rate{Requests: 2, Per: "1h"}, Strategy: v1alpha1.EqualShare})
+	s.apply(policy)
+	s.enforced(policy, 1)
+	s.settled(app, 1)
+	address, err := suite.Address(s.ctx, app)
+	s.must(err, "service")
+	s.must(suite.WaitReachable(s.ctx, soon, address), "service")
+	over := expect{ask: get("/"), status: denied, within: 10}
+	s.must(over.try(s.ctx, address), "before the label")
+	label := func(mode any) {
+		s.must(suite.Patch(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}},
+			client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, v1alpha1.LabelMode, mode))), "label")
+	}
+	label(`"Shadow"`)
+	admitted := expect{ask: get("/"), status: 200, within: 1}
+	s.must(testbed.Wait(s.ctx, soon, "the pods to deny nothing", func(ctx context.Context) error {
+		for range 5 {
+			if err := admitted.try(ctx, address); err != nil {
+				return err
+			}
+		}
+		return nil
+	}), "with the label")
+	label("null")
+	s.must(testbed.Wait(s.ctx, soon, "the pods to deny again", func(ctx context.Context) error { return over.try(ctx, address) }), "without the label")
 }
 
 // sample reads a policy and lets it target the app.

@@ -60,6 +60,7 @@ func TestApps(t *testing.T) {
 		{"a StatefulSet and a DaemonSet are limited", otherWorkloadsAreLimited},
 		{"a policy may come before its workload", policyComesFirst},
 		{"every sample does what it says", everySampleDoesWhatItSays},
+		{"a namespace in shadow mode denies nothing", namespaceInShadowModeDeniesNothing},
 		{"explain says what would happen to a request", explainSaysWhatWouldHappen},
 		{"a policy that cannot work is refused", policyThatCannotWorkIsRefused},
 		{"a way around the sidecar is reported", wayAroundIsReported},
