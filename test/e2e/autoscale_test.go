@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/test/load"
 )
 
-// What the issue promises about scale events. The margin is for a machine with two processors that runs other cases, two
+// What is promised about scale events. The margin is for a machine with two processors that runs other cases, two
 // kubelets and a control plane beside this one.
 const (
 	longestDrought = 2 * time.Second

@@ -26,7 +26,7 @@ import (
 	"github.com/headgate/headgate/test/testbed"
 )
 
-// Bounds of what takes its time on a small and busy machine. The issue's own numbers stand in the cases.
+// Bounds of what takes its time on a small and busy machine. What is promised stands in the cases.
 const (
 	rollout = 90 * time.Second // pods start, and others end with a grace
 	soon    = 20 * time.Second // nothing has to start
