@@ -15,6 +15,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/test/apiserver"
@@ -43,6 +45,7 @@ type operator struct {
 	address string
 	roots   *x509.CertPool
 	api     client.Client
+	folder  string // of the API server's keys
 	elector *fixedElector
 }
 
@@ -65,11 +68,12 @@ func (e *fixedElector) Raise(_ context.Context, floor uint64) error {
 }
 
 func startOperator(t *testing.T) *operator {
-	api, err := client.New(apiserver.Start(t), client.Options{})
+	behind := apiserver.Run(t, &envtest.WebhookInstallOptions{})
+	api, err := client.New(behind.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &operator{t: t, api: api}
+	o := &operator{t: t, api: api, folder: behind.Folder}
 	o.home = NewHome(Options{Now: Boottime, LeaseUntil: func() int64 { return Boottime() + int64(time.Hour) }, Changed: func(types.NamespacedName) {}})
 	o.elector = &fixedElector{home: o.home}
 	server := &Server{Home: o.home, Auth: NewReviewer(api), Elector: o.elector, Log: logr.Discard()}
@@ -242,6 +246,29 @@ func TestStreams(t *testing.T) {
 		}
 		return token
 	}))
+	genuine := func(name string) string { return o.token(quotav1.TokenAudience, o.pod(name)) }
+	same := func(map[string]any) {}
+	elsewhere := func(claims map[string]any) { claims["sub"] = "system:serviceaccount:bank:default" }
+	run("an expired token is refused", refused(func() string {
+		return resigned(o.t, o.folder, genuine("expired"), func(claims map[string]any) { claims["exp"] = time.Now().Add(-time.Minute).Unix() })
+	}))
+	run("a token that somebody else has signed is refused", refused(func() string { return resigned(o.t, "", genuine("forged"), same) }))
+	run("a token that claims another namespace is refused", refused(func() string { return resigned(o.t, "", genuine("claimed"), elsewhere) }))
+	run("a token whose claims were changed is refused", refused(func() string { return changed(o.t, genuine("changed"), elsewhere) }))
+	run("a token that is larger than any is refused", refused(func() string { return strings.Repeat("a", maxTokenBytes+1) }))
+	run("a token that is signed as the API server signs is believed, so that the others are refused for what they say", func(t *testing.T) {
+		if m, err := say(t, o.dial(resigned(t, o.folder, genuine("resigned"), same)), hello(0)); err != nil || m.GetWelcome() == nil {
+			t.Fatalf("got %v, %v, want Welcome", m, err)
+		}
+	})
+	run("a message that is larger than any ends the stream", func(t *testing.T) {
+		s := o.dial(genuine("large"))
+		large := hello(0)
+		large.GetHello().Version = strings.Repeat("v", maxMessageBytes)
+		if _, err := say(t, s, large); status.Code(err) != codes.ResourceExhausted {
+			t.Fatalf("got %v, want ResourceExhausted", err)
+		}
+	})
 	run("a pod is welcomed, told what to enforce, and heard", func(t *testing.T) {
 		p := o.pod("good")
 		s := o.dial(o.token(quotav1.TokenAudience, p))

@@ -79,14 +79,19 @@ func (r *reading) host() string {
 
 const contentType = "Content-Type"
 
-// grpc reports whether the request is a call of gRPC, by its content type.
+// grpc reports whether the request is a call of gRPC.
 func (r *reading) grpc() bool {
 	value, _ := r.first(contentType)
+	return IsGRPC(value)
+}
+
+// IsGRPC reports whether a content type is gRPC's own. gRPC-Web and Connect speak HTTP statuses.
+func IsGRPC(contentType string) bool {
 	const want = "application/grpc"
-	if len(value) < len(want) || !strings.EqualFold(value[:len(want)], want) {
+	if len(contentType) < len(want) || !strings.EqualFold(contentType[:len(want)], want) {
 		return false
 	}
-	rest := value[len(want):]
+	rest := contentType[len(want):]
 	return rest == "" || rest[0] == '+' || rest[0] == ';'
 }
 

@@ -8,7 +8,6 @@
 package respond
 
 import (
-	"strings"
 	"time"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
@@ -28,7 +27,7 @@ func To(asker Asker, d *admission.Decision) Answer {
 		fields:  Standing(d),
 		style:   d.Response,
 	}
-	if isGRPC(asker.ContentType) {
+	if admission.IsGRPC(asker.ContentType) {
 		return denyGRPC(n)
 	}
 	return denyHTTP(asker, n)
@@ -70,10 +69,4 @@ func wholeSeconds(d time.Duration) int64 {
 		seconds++
 	}
 	return seconds
-}
-
-// isGRPC reports whether a content type is gRPC's own. gRPC-Web and Connect speak HTTP statuses.
-func isGRPC(contentType string) bool {
-	rest, ok := strings.CutPrefix(strings.ToLower(contentType), "application/grpc")
-	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }

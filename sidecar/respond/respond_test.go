@@ -204,8 +204,8 @@ func TestWhatIsGRPC(t *testing.T) {
 		"application/grpc": true, "application/grpc+proto": true, "application/grpc;x=y": true, "Application/GRPC": true,
 		"application/grpc-web": false, "application/grpc-web+proto": false, "application/json": false, "": false, "application/grpcx": false,
 	} {
-		if got := isGRPC(contentType); got != want {
-			t.Errorf("isGRPC(%q) = %v", contentType, got)
+		if got := admission.IsGRPC(contentType); got != want {
+			t.Errorf("admission.IsGRPC(%q) = %v", contentType, got)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/headgate/headgate/sidecar/admission"
 )
 
 // unavailable is what people read when there is nothing to decide by.
@@ -16,7 +18,7 @@ const unavailable = "headgate: this pod is not ready to decide requests"
 // Unavailable is the answer to a request that could not be decided: 503, or gRPC's UNAVAILABLE. It is not a denial, and
 // asking another pod makes sense.
 func Unavailable(to Asker) Answer {
-	if isGRPC(to.ContentType) {
+	if admission.IsGRPC(to.ContentType) {
 		return Answer{Status: http.StatusOK, TrailersOnly: true, Fields: []Field{
 			{"Content-Type", "application/grpc"},
 			{"Grpc-Status", strconv.Itoa(int(codes.Unavailable))},
