@@ -29,9 +29,11 @@ type Recovery struct {
 //
 // At every instant
 //
-//	rate of the mint + sum of the shares not proven asleep = R        and        pool + lent + B/4 <= B
+//	rate of the mint + sum of the shares not proven asleep = R
+//	pool + lent + what the shares may hold <= B        and        lent + what they could ever hold <= B
 //
-// so that all pods and the mint together are one token bucket. Times are nanoseconds of the leader's monotonic clock. A
+// so that all pods and the mint together are one token bucket. A share that sleeps holds no more than was reported, so an
+// idle limit has nearly all of its burst in the pool; one that is awake counts as full. Times are nanoseconds of the leader's monotonic clock. A
 // Fleet and its mints are not safe for concurrent use; the owner serialises the calls.
 type Fleet struct {
 	recovery Recovery
@@ -48,7 +50,7 @@ type Fleet struct {
 	planned bool // nothing has changed since the last plan
 	edit    uint64
 	shared  bool  // some process may have a share
-	since   int64 // when shares became of use, while they wait
+	held    int64 // the most that the shares of one account hold together, in micro-tokens
 
 	busy   int   // how many pods are
 	stay   bool  // shares are earned in place
@@ -69,6 +71,7 @@ type pod struct {
 	units uint64 // the largest share it may believe in
 	until int64  // it sleeps until then; what is past is not relied on
 	quiet bool   // it sleeps, by the account of Fleet.parts
+	kept  int64  // what its share may hold while it sleeps, in micro-tokens
 	lost  bool   // nothing has been heard of it for long, so it is not counted on
 	heard int64  // when the newest beat came
 	busy  bool   // it has use for all of its share
@@ -166,12 +169,7 @@ func (f *Fleet) Settled() bool {
 			return false
 		}
 	}
-	for _, m := range f.mints {
-		if m.room() < 0 {
-			return false
-		}
-	}
-	return f.Unregistered() == 0
+	return !f.crowded() && f.Unregistered() == 0
 }
 
 // Account returns the mint of an account that has not borrowed yet. It has what it would have if it had been there

@@ -44,6 +44,7 @@ func (f *Fleet) Beat(id string, b Beat, now int64) bool {
 	f.advance(now)
 	f.hear(p)
 	if b.Promise {
+		f.keep(p, b)
 		f.promise(p, b.Heard)
 	}
 	if acked := min(b.Acked, p.order.Seq); acked > p.acked {

@@ -58,8 +58,7 @@ func (f *Fleet) occupy(p *pod, busy bool) {
 }
 
 // plan moves shares. Where the equal share would be below one token there are none, and the mint has the whole burst;
-// so it is where one request may cost more than shares leave to the pool. Setting a quarter of the burst apart takes
-// tokens out of a full pool: where it does, it waits for D, since the first of many pods is no reason for it.
+// so it is where one request may cost more than shares leave to the pool.
 func (f *Fleet) plan() {
 	if at, ok := f.ledger.Next(); f.planned && (!ok || at > f.now) {
 		return
@@ -73,19 +72,7 @@ func (f *Fleet) plan() {
 			f.ledger.holders[p.id].want = p.want
 		}
 	}
-	if useful && !f.shared {
-		if f.since == 0 {
-			f.since = f.now
-		}
-		if f.now-f.since < f.sleep && f.costly() {
-			f.planned = false
-			return
-		}
-		f.sync()
-		f.shared = true // the room of every account ends a quarter lower
-		f.sync()
-	}
-	f.since = 0
+	f.shared = f.shared || useful
 	if useful && f.crowded() {
 		f.planned = false // shares wait until what is lent has come down
 		return
@@ -101,27 +88,14 @@ func (f *Fleet) plan() {
 	}
 	f.recount()
 	if !useful && f.shared && f.ledger.idle() == Whole {
-		f.sync()
 		f.shared = false
-		f.sync()
 	}
-}
-
-// costly reports whether an account has more in its pool than it may beside shares.
-func (f *Fleet) costly() bool {
-	for _, m := range f.mints {
-		m.sync()
-		if m.pool > m.room()-f.limit.shares() {
-			return true
-		}
-	}
-	return false
 }
 
 // crowded reports whether an account has more lent than it may beside the shares.
 func (f *Fleet) crowded() bool {
 	for _, m := range f.mints {
-		if m.room() < 0 {
+		if m.free() < 0 {
 			return true
 		}
 	}

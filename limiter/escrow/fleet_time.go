@@ -39,12 +39,15 @@ func (f *Fleet) accrue(to int64) {
 	f.now = to
 }
 
-// recount computes the mint's part of the rate: all that no process and nobody unheard of can be earning.
+// recount computes the mint's part of the rate: all that no process and nobody unheard of can be earning; and what the
+// shares may hold.
 func (f *Fleet) recount() {
-	used := f.ledger.reserve * 1000
+	used, held := f.ledger.reserve*1000, f.limit.reservedCap(f.ledger.reserve)
 	for _, p := range f.list {
 		used = addSat(used, p.units*p.permille())
+		held += f.holds(p)
 	}
+	f.hold(held)
 	parts := wholeParts - min(wholeParts, used)
 	if parts > f.parts {
 		f.rate.faster()
@@ -62,6 +65,36 @@ func (p *pod) permille() uint64 {
 	default:
 		return 0
 	}
+}
+
+// holds is the most that the process may have of its share, in micro-tokens: all that the share can hold, unless it sleeps.
+func (f *Fleet) holds(p *pod) int64 {
+	most := f.limit.isolatedCap(p.units)
+	if p.quiet {
+		most = min(most, max(p.kept, f.limit.awakeCap(p.units)))
+	}
+	return most
+}
+
+// hold takes over what the shares may hold. Where that falls every account is settled before: a pool that is settled only
+// now must not have room for what a share held meanwhile and has spent.
+func (f *Fleet) hold(held int64) {
+	if held < f.held {
+		f.sync()
+	}
+	f.held = held
+}
+
+// keep takes over what a sleeping share holds, from a promise. A late one says nothing of what came since, so the most
+// counts.
+func (f *Fleet) keep(p *pod, b Beat) {
+	before := f.holds(p)
+	if b.Sent > p.sent {
+		p.kept = b.Kept
+	} else {
+		p.kept = max(p.kept, b.Kept)
+	}
+	f.hold(f.held + f.holds(p) - before)
 }
 
 // promise notes that a process sleeps: until the time that it names, of this leader's clock, + D, less the drift of two

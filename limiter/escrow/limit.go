@@ -60,6 +60,11 @@ func (l Limit) awakeCap(units uint64) int64 {
 	return wholeTokens(units, l.Burst*Micro/1000*awakePermille)
 }
 
+// reservedCap is what shares that nobody has reported may hold together, in micro-tokens.
+func (l Limit) reservedCap(units uint64) int64 {
+	return int64(mulDiv(uint64(l.shares()), min(units, Whole), Whole))
+}
+
 // wholeTokens is the part of an amount that a share stands for, or nothing where that is less than one token.
 func wholeTokens(units uint64, amount int64) int64 {
 	part := int64(mulDiv(uint64(amount), min(units, Whole), Whole))

@@ -29,6 +29,9 @@ type Beat struct {
 	Draining bool
 	// Busy says that the process has use for all of its share.
 	Busy bool
+	// Kept is the most that any account's part of the share holds while it sleeps, in micro-tokens. It grows no more before
+	// the process wakes.
+	Kept int64
 }
 
 // Order is a leader's word on a process's share of one limit: always complete, the newest replaces all older ones.

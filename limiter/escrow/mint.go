@@ -18,7 +18,7 @@ type Mint struct {
 	borrowers map[*pod]*borrower
 	order     []*borrower
 	cursor    int
-	lendable  int64 // when scarce tokens may be lent again, on the fleet's clock
+	ready     int64 // when scarce tokens may be lent again, on the fleet's clock
 	wants     []int64
 	short     int   // how many borrowers may be lent something that they want,
 	sum       int64 // and how much that is together, in tokens
@@ -48,14 +48,23 @@ func newMint(f *Fleet) *Mint {
 	return &Mint{f: f, seen: f.earned, borrowers: map[*pod]*borrower{}}
 }
 
-// room is the most that the pool may hold, in micro-tokens: less than nothing while more is lent than new numbers allow.
+// room is the most that the pool may hold beside what is lent and what the shares may hold now, in micro-tokens.
 func (m *Mint) room() int64 {
+	return m.f.limit.Burst*Micro - (m.lent+m.unheard())*Micro - m.f.held
+}
+
+// free is the most that may be lent beside what is lent already, and what the shares could ever hold, in micro-tokens: less
+// than nothing while more is lent than new numbers allow. A pool gives way to a share that wakes, and a loan cannot.
+func (m *Mint) free() int64 {
 	r := m.f.limit.Burst*Micro - (m.lent+m.unheard())*Micro
 	if m.f.shared {
 		r -= m.f.limit.shares()
 	}
 	return r
 }
+
+// lendable is how many whole tokens could be lent now.
+func (m *Mint) lendable() int64 { return max(0, min(m.pool, m.free())) / Micro }
 
 // unheard is the most that processes which have not registered hold in loans of this account, in tokens.
 func (m *Mint) unheard() int64 {

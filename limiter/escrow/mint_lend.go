@@ -32,11 +32,11 @@ func (m *Mint) Lend(now int64, emit func(id string, l Loan)) {
 		m.tell(b, emit) // the total, so nothing is lent twice
 	}
 	m.lost = m.lost[:0]
-	avail := m.pool / Micro
-	if m.short == 0 || avail == 0 || m.sum > avail && m.f.now < m.lendable {
+	avail := m.lendable()
+	if m.short == 0 || avail == 0 || m.sum > avail && m.f.now < m.ready {
 		return
 	}
-	m.lendable = m.f.now + tick
+	m.ready = m.f.now + tick
 	for _, b := range m.order {
 		m.weigh(b)
 	}
@@ -52,9 +52,9 @@ func (m *Mint) Lend(now int64, emit func(id string, l Loan)) {
 }
 
 // Next returns when Lend should be called if nothing else happens: when scarce tokens will be lent again and there is a
-// whole one.
+// whole one. Where only a claim can make room for a loan, it is that which is waited for.
 func (m *Mint) Next() (int64, bool) {
-	if m.short == 0 {
+	if m.short == 0 || m.free() < Micro {
 		return 0, false
 	}
 	whole := m.f.now + 1
@@ -63,7 +63,7 @@ func (m *Mint) Next() (int64, bool) {
 		ns := mulDivUp(uint64(Micro-m.pool), l.Period, l.Requests*Micro)
 		whole = m.f.now + int64(min(mulDivUp(ns, wholeParts, m.f.parts), forever)) + 1
 	}
-	return max(m.lendable, whole), true
+	return max(m.ready, whole), true
 }
 
 // weigh counts anew what a borrower may be lent and wants.
@@ -84,7 +84,7 @@ func (m *Mint) weigh(b *borrower) {
 func (m *Mint) wanted(b *borrower) int64 {
 	l := m.f.limit
 	w := min(b.want-b.granted, l.Outstanding()-b.outstanding())
-	if w < b.least || m.f.now >= b.until || b.least*Micro > m.room()+m.lent*Micro {
+	if w < b.least || m.f.now >= b.until || b.least*Micro > m.free()+m.lent*Micro {
 		return 0
 	}
 	return w

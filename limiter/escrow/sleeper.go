@@ -196,13 +196,26 @@ func (s *Sleeper) report(now int64) Beat {
 		if s.isolated {
 			s.settle()
 			s.isolated = false
+			s.holders[0].share = min(s.holders[0].share, s.room()) // an account that is begun from now on has no more
 		}
 		s.wakes = s.came + s.sleep
 	}
 	return Beat{
 		Epoch: s.epoch, Sent: now, Heard: s.heard, Promise: promise,
-		Acked: s.acked, Units: s.units, Awake: s.awake, Draining: s.draining, Busy: s.busyNow,
+		Acked: s.acked, Units: s.units, Awake: s.awake, Draining: s.draining, Busy: s.busyNow, Kept: s.kept(),
 	}
+}
+
+// kept is the most that an account has of the share, in micro-tokens, set apart or not.
+func (s *Sleeper) kept() int64 {
+	most := s.room()
+	for _, h := range s.holders {
+		if !h.bare {
+			h.settle()
+			most = max(most, h.share+h.reservedShare)
+		}
+	}
+	return most
 }
 
 // advance earns up to now. Waking adds nothing: from then on the whole share earns, and not before.

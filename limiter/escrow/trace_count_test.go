@@ -50,8 +50,8 @@ func TestALoanCountsFromWhenItIsSentAndNotFromWhenItIsHeardOf(t *testing.T) {
 	if st.mint.Lent() != 60 {
 		t.Errorf("%d tokens count as lent, while 60 are on their way", st.mint.Lent())
 	}
-	if n := st.pool(); n > 400-100-60 {
-		t.Errorf("%d tokens can be lent beside 60 on their way and the shares", n)
+	if n := st.pool(); n > 400-60 {
+		t.Errorf("%d tokens are in the pool beside 60 on their way", n)
 	}
 }
 

@@ -160,13 +160,13 @@ func TestWhatUnregisteredPodsMayHoldIsNotLentByANewLeader(t *testing.T) {
 	st := newStage(t, limit(1_000_000, 400), escrow.Recovery{Epoch: 2, Existing: []string{"a", "b"}, Unshared: true})
 	st.join("a", 2)
 	st.pass(2 * sec)
-	if n := st.pool(); n != 400-100-100 {
-		t.Errorf("%d of 400 tokens can be lent while b may hold 100 in loans, and shares 100", n)
+	if n := st.pool(); n != 400-100 {
+		t.Errorf("%d of 400 tokens are in the pool while b may hold 100 in loans", n)
 	}
 	st.fleet.Absent("b", st.now)
 	st.pass(sec)
-	if n := st.pool(); n != 300 {
-		t.Errorf("%d of 400 tokens can be lent once b is proven gone", n)
+	if n := st.pool(); n != 400 {
+		t.Errorf("%d of 400 tokens are in the pool once b is proven gone", n)
 	}
 }
 
