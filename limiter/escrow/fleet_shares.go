@@ -22,6 +22,7 @@ func (f *Fleet) Flush(now int64, emit func(id string, o Order)) {
 		p.order.Heard = p.sent
 		p.order.Limit = f.limit
 		p.order.Stay = f.stay
+		p.order.Stand = f.limit.standing(len(f.list) + f.Unregistered())
 		emit(p.id, p.order)
 	}
 	f.dirty = f.dirty[:0]

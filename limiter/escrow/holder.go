@@ -25,6 +25,7 @@ type Holder struct {
 	queued int64 // cost of the requests held
 	head   int64 // cost of the first of them
 	told   told
+	called bool // what stands by has been called back, and nothing has been lent since
 }
 
 // Hold is what one request has reserved, to be committed or cancelled once.
@@ -135,9 +136,21 @@ func (h *Holder) Cancel(r Hold) {
 // Loan takes in what the leader has lent. An older leader's word is refused: what this process holds has been reported
 // to the new one, without it.
 func (h *Holder) Loan(l Loan) {
-	if l.Epoch == h.s.epoch && l.Born == h.born && l.Granted > h.granted {
-		h.granted = l.Granted
+	if l.Epoch != h.s.epoch || l.Born != h.born {
+		return
 	}
+	if l.Granted > h.granted {
+		h.granted, h.called = l.Granted, false
+	}
+	h.called = h.called || l.Recall
+}
+
+// standing is what the account may keep at hand without demand, in tokens.
+func (h *Holder) standing() int64 {
+	if h.bare || h.s.draining || h.s.staying {
+		return 0
+	}
+	return h.s.stand
 }
 
 // Forgettable reports whether the account is as if it had never been there. Then, and only then, the owner may Forget it.

@@ -19,6 +19,7 @@ type told struct {
 	sent            int64
 	spent, returned int64
 	want            int64
+	idle            bool
 	repeat          int64 // until it is repeated, in nanoseconds from at; 0 = never
 }
 
@@ -42,14 +43,22 @@ func (h *Holder) Claim(now int64) (Claim, bool) {
 	if !over {
 		target = min(h.demand.ahead()+h.queued, h.s.limit.Outstanding())
 	}
+	idle, standing := target == 0, h.standing()
+	aim := max(target, standing)
+	if h.called && !idle {
+		aim = target
+	}
 	h.collect()
-	want := h.granted + max(0, target-h.atHand())
+	want := h.granted + max(0, aim-h.atHand())
 	since := now - h.told.at
 
-	if h.queued == 0 && (since >= returnGap || over && since >= moreGap) {
+	if h.queued == 0 && (since >= returnGap || (over || h.called) && since >= moreGap) {
 		keep := target + target/2 + 1
 		if over {
 			keep = 0
+		}
+		if !h.called {
+			keep = max(keep, standing)
 		}
 		h.giveBack(keep)
 	}
@@ -62,17 +71,19 @@ func (h *Holder) Claim(now int64) (Claim, bool) {
 	more := want-max(h.told.want, h.granted) >= max(step, target/2) && since >= moreGap
 	less := h.told.want > h.granted && want == h.granted && (since >= spentGap || over && since >= moreGap)
 	spent := h.spent > h.told.spent && since >= spentGap
-	if h.s.staying && h.s.isolated && h.told.want > h.granted && !over {
-		more, less = false, false // the leader knows, and has next to none to lend: it hears the rest with the next beat
+	turned := h.told.idle && !idle && want > h.granted || !h.told.idle && idle && h.Outstanding() > 0 && since >= moreGap
+	seldom := h.s.sleep / 3
+	if h.s.staying && h.s.isolated {
+		seldom = h.s.sleep // with the beats
+		if h.told.want > h.granted && !over {
+			more, less = false, false // the leader knows, and has next to none to lend: it hears the rest with the next beat
+		}
+		spent = spent && (since >= h.s.sleep/3 || 2*(h.spent-h.told.spent) >= h.s.limit.Outstanding())
 	}
 	switch {
-	case short || more || less || spent || h.returned > h.told.returned:
+	case short || more || less || spent || turned || h.returned > h.told.returned:
 		h.told.repeat = repeatGap
 	case h.told.repeat > 0 && (since >= h.told.repeat || h.s.beat == now):
-		seldom := h.s.sleep / 3
-		if h.s.staying && h.s.isolated {
-			seldom = h.s.sleep // with the beats
-		}
 		h.told.repeat = min(2*h.told.repeat, seldom)
 		if h.told.repeat == seldom && want == h.granted {
 			h.told.repeat = 0
@@ -80,6 +91,7 @@ func (h *Holder) Claim(now int64) (Claim, bool) {
 	default:
 		return Claim{}, false
 	}
+	h.told.idle = idle
 	return h.claim(want, now), true
 }
 
@@ -87,7 +99,8 @@ func (h *Holder) Claim(now int64) (Claim, bool) {
 // something to say, then when what was said is to be repeated, and never where there is nothing to it.
 func (h *Holder) Next(now int64) (int64, bool) {
 	switch {
-	case h.queued > 0 || !h.demand.over(now) || h.spent > h.told.spent || h.granted > h.spent+h.returned:
+	case h.queued > 0 || !h.demand.over(now) || h.spent > h.told.spent || h.Outstanding() > h.standing() ||
+		h.called && h.Outstanding() > 0:
 		return now + tick, true
 	case h.told.repeat > 0:
 		return h.told.at + h.told.repeat, true
@@ -106,7 +119,7 @@ func (h *Holder) Final(now int64) Claim {
 	h.Collect(now)
 	h.reclaim(h.purse.Left())
 	h.returned += h.loan()
-	h.queued, h.head = 0, 0
+	h.queued, h.head, h.told.idle = 0, 0, false
 	return h.claim(h.granted, now)
 }
 
@@ -117,6 +130,6 @@ func (h *Holder) claim(want, now int64) Claim {
 	return Claim{
 		Epoch: h.s.epoch, Born: h.born, Sent: h.told.sent,
 		Granted: h.granted, Spent: h.spent, Returned: h.returned,
-		Want: want, Least: max(1, min(h.head-h.atHand(), h.s.limit.Outstanding())),
+		Want: want, Least: max(1, min(h.head-h.atHand(), h.s.limit.Outstanding())), Idle: h.told.idle,
 	}
 }

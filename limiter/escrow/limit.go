@@ -3,7 +3,10 @@
 
 package escrow
 
-import "math/bits"
+import (
+	"math/bits"
+	"time"
+)
 
 const (
 	// Micro is one token: balances that grow with time are counted in millionths of a token.
@@ -45,6 +48,21 @@ type Limit struct {
 
 // Outstanding is the most that one pod may have borrowed from one account and not reported as spent or returned, in tokens.
 func (l Limit) Outstanding() int64 { return min(l.Burst, max(1, l.Burst/quarter, l.MaxCost)) }
+
+// standing is how many tokens each of n processes may keep at hand without demand: together a quarter of the burst, and no
+// more than a second earns, since what a process that dies has at hand is lost; or the cost of one request each where half
+// of the burst has them all. Keys have none: what is awake of their shares stands by.
+func (l Limit) standing(n int) int64 {
+	if l.Keyed || n < 1 {
+		return 0
+	}
+	var a accrual
+	each := min(l.Burst/quarter, a.add(l, int64(time.Second), wholeParts)/Micro) / int64(n)
+	if one := max(1, l.MaxCost); one <= l.Burst/2/int64(n) {
+		each = max(each, one)
+	}
+	return min(each, l.Outstanding())
+}
 
 // shares is what all shares of the limit hold together at most, in micro-tokens.
 func (l Limit) shares() int64 { return l.Burst * Micro / quarter }

@@ -52,6 +52,9 @@ type Order struct {
 	// Stay says that nearly all processes have use for all of their shares: who has makes no promise, and earns its share in
 	// place.
 	Stay bool
+	// Stand is how many tokens the process may keep at hand while nobody asks for any, so that its next request waits for
+	// nothing. They are lent while there are plenty, and called back when others are short.
+	Stand int64
 }
 
 // Claim is what a process says about one account. All but Want, Least and Sent are counted from Born
@@ -72,6 +75,8 @@ type Claim struct {
 	Want int64
 	// Least is the smallest loan that is of use, in tokens: the cost of a held request. A loan is not less.
 	Least int64
+	// Idle says that no request is behind it: what is borrowed, and wanted, is to stand by.
+	Idle bool
 }
 
 // possible reports whether the counters can be those of a process that keeps the rules.
@@ -86,4 +91,6 @@ type Loan struct {
 	Born int64
 	// Granted counts all tokens granted since Born; the increase is the loan.
 	Granted int64
+	// Recall asks for what stands by: others are short.
+	Recall bool
 }

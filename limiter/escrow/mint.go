@@ -23,6 +23,9 @@ type Mint struct {
 	short     int   // how many borrowers may be lent something that they want,
 	sum       int64 // and how much that is together, in tokens
 	lost      []*borrower
+	idle      int   // how many borrowers would have something to stand by
+	standing  int64 // what such have borrowed, in tokens
+	recalled  int64 // when it was called back last, on the fleet's clock
 
 	registered int64 // what existing processes said they held when they registered, in tokens
 	resumed    bool  // it goes on with what its predecessor left
@@ -40,6 +43,9 @@ type borrower struct {
 	told                     int64 // when the newest loan was sent, on the fleet's clock
 	until                    int64 // when want is forgotten, on the fleet's clock
 	open                     int64 // its part of Mint.sum
+	idle                     bool  // no request is behind what it has and wants
+	spare                    int64 // what it would have to stand by, in tokens
+	standing                 int64 // its part of Mint.standing
 }
 
 func (b *borrower) outstanding() int64 { return b.granted - b.spent - b.returned }
@@ -117,7 +123,7 @@ func (m *Mint) Claim(id string, c Claim, now int64) {
 	m.count(b, c)
 	m.clamp()
 	if c.Sent > b.sent {
-		b.sent, b.want, b.least = c.Sent, c.Want, max(c.Least, 1)
+		b.sent, b.want, b.least, b.idle = c.Sent, c.Want, max(c.Least, 1), c.Idle
 		b.until = m.f.now + 2*m.f.sleep
 		b.heard = max(b.heard, c.Granted)
 		if b.heard < b.granted && m.f.now-b.told >= resend {
@@ -155,7 +161,7 @@ func (m *Mint) gone(p *pod) {
 	}
 	m.sync()
 	m.lent -= b.outstanding()
-	b.want = 0
+	b.want, b.idle = 0, false
 	m.weigh(b)
 	m.lost = slices.DeleteFunc(m.lost, func(x *borrower) bool { return x == b })
 	delete(m.borrowers, p)

@@ -32,7 +32,17 @@ func (m *Mint) Lend(now int64, emit func(id string, l Loan)) {
 		m.tell(b, emit) // the total, so nothing is lent twice
 	}
 	m.lost = m.lost[:0]
-	avail := m.lendable()
+	m.serve(m.lendable(), emit)
+	switch {
+	case m.short > 0:
+		m.recall(emit)
+	case m.idle > 0:
+		m.standBy(emit)
+	}
+}
+
+// serve lends to those behind whose wants there are requests.
+func (m *Mint) serve(avail int64, emit func(id string, l Loan)) {
 	if m.short == 0 || avail == 0 || m.sum > avail && m.f.now < m.ready {
 		return
 	}
@@ -47,6 +57,33 @@ func (m *Mint) Lend(now int64, emit func(id string, l Loan)) {
 	for i, b := range m.order {
 		if g := m.wants[i]; g > 0 {
 			m.grant(b, g, emit)
+		}
+	}
+}
+
+// standBy lends to those that nobody asks at present, while at least half of the burst is there.
+func (m *Mint) standBy(emit func(id string, l Loan)) {
+	for _, b := range m.order {
+		if m.pool < m.f.limit.Burst*Micro/2 {
+			return
+		}
+		if m.weigh(b); b.spare > 0 {
+			if g := min(b.spare, m.lendable()); g >= b.least {
+				m.grant(b, g, emit)
+			}
+		}
+	}
+}
+
+// recall calls back what stands by, since others are short.
+func (m *Mint) recall(emit func(id string, l Loan)) {
+	if m.standing == 0 || m.f.now < m.recalled+resend {
+		return
+	}
+	m.recalled = m.f.now
+	for _, b := range m.order {
+		if b.standing > 0 {
+			emit(b.pod.id, Loan{Epoch: m.f.recovery.Epoch, Born: b.born, Granted: b.granted, Recall: true})
 		}
 	}
 }
@@ -69,15 +106,20 @@ func (m *Mint) Next() (int64, bool) {
 // weigh counts anew what a borrower may be lent and wants.
 func (m *Mint) weigh(b *borrower) {
 	m.sum -= b.open
-	if b.open > 0 {
-		m.short--
+	m.short -= sign(b.open)
+	m.idle -= sign(b.spare)
+	m.standing -= b.standing
+	b.open, b.spare, b.standing = m.wanted(b), 0, 0
+	if b.idle {
+		b.open, b.spare, b.standing = 0, b.open, b.outstanding()
 	}
-	b.open = m.wanted(b)
 	m.sum += b.open
-	if b.open > 0 {
-		m.short++
-	}
+	m.short += sign(b.open)
+	m.idle += sign(b.spare)
+	m.standing += b.standing
 }
+
+func sign(n int64) int { return int(min(n, 1)) }
 
 // wanted is what a process may be lent and wants: never so much that it has more than its bound. A want that has not
 // been repeated for D is forgotten, and so is one that the pool can never meet.

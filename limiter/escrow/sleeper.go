@@ -24,6 +24,7 @@ type Sleeper struct {
 	draining bool
 
 	stay    bool  // the leader would have shares earned in place
+	stand   int64 // what each account may keep at hand without demand, in tokens
 	busyNow bool  // what the newest beat said
 	staying bool  // the process has use for all of its share, and makes no promise
 	beat    int64 // when the newest beat was sent
@@ -92,7 +93,7 @@ func (s *Sleeper) Order(o Order, now int64) {
 	}
 	s.advance(now)
 	if o.Sent >= s.heard {
-		s.stay = o.Stay
+		s.stay, s.stand = o.Stay, o.Stand
 	}
 	s.listen(o.Sent, now)
 	if o.Heard > s.answered {

@@ -23,6 +23,7 @@ type stage struct {
 	procs []*proc
 	now   int64
 	loans map[string]escrow.Loan // newest, delivered or not
+	stand bool                   // tokens stand by: most traces are told without
 }
 
 type proc struct {
@@ -87,6 +88,9 @@ func (st *stage) talk() {
 		}
 	}
 	st.fleet.Flush(st.now, func(id string, o escrow.Order) {
+		if !st.stand {
+			o.Stand = 0
+		}
 		if p := st.proc(id); p != nil && !p.deaf {
 			p.s.Order(o, p.skew(st.now))
 		}

@@ -15,6 +15,7 @@ func TestAnIdleLimitHasAllOfItsBurst(t *testing.T) {
 		for _, pods := range []int{1, 2, 7} {
 			t.Run(fmt.Sprintf("burst %d over %d pods", burst, pods), func(t *testing.T) {
 				st := newStage(t, escrow.Limit{Requests: 1, Period: uint64(3600 * sec), Burst: burst}, escrow.Recovery{Epoch: 1, First: true})
+				st.stand = true // what stands by elsewhere is called back
 				for i := range pods {
 					st.join(fmt.Sprint(i), 1)
 				}
