@@ -97,10 +97,15 @@ func (b *lending) lent(now int64) (lent, pool int64) {
 	return lent, pool
 }
 
+// beatOf reads a beat. A sidecar of a release that does not say what its share holds may have all that it can hold.
 func beatOf(epoch uint64, b *quotav1.Beat) escrow.Beat {
+	kept := int64(math.MaxInt64)
+	if b.Kept != nil {
+		kept = max(b.GetKept(), 0)
+	}
 	return escrow.Beat{
 		Epoch: epoch, Sent: b.GetSent(), Heard: b.GetHeard(), Promise: b.GetPromise(), Acked: b.GetAcked(),
-		Units: b.GetUnits(), Awake: b.GetAwake(), Draining: b.GetDraining(), Busy: b.GetBusy(),
+		Units: b.GetUnits(), Awake: b.GetAwake(), Draining: b.GetDraining(), Busy: b.GetBusy(), Kept: kept,
 	}
 }
 
@@ -110,13 +115,13 @@ func claimOf(epoch uint64, c *quotav1.Claim) escrow.Claim {
 	cut := func(n int64) int64 { return max(min(n, most), -1) }
 	return escrow.Claim{
 		Epoch: epoch, Sent: cut(c.GetSent()), Born: cut(c.GetBorn()), Granted: cut(c.GetGranted()), Spent: cut(c.GetSpent()),
-		Returned: cut(c.GetReturned()), Want: cut(c.GetWant()), Least: cut(c.GetLeast()),
+		Returned: cut(c.GetReturned()), Want: cut(c.GetWant()), Least: cut(c.GetLeast()), Idle: c.GetIdle(),
 	}
 }
 
 func orderOf(o escrow.Order) *quotav1.Order {
 	return &quotav1.Order{
-		Sent: o.Sent, Heard: o.Heard, Seq: o.Seq, Units: o.Units, Awake: o.Awake, Stay: o.Stay,
+		Sent: o.Sent, Heard: o.Heard, Seq: o.Seq, Units: o.Units, Awake: o.Awake, Stay: o.Stay, Stand: o.Stand,
 		Rate:  &quotav1.Rate{Requests: o.Limit.Requests, PeriodNanoseconds: o.Limit.Period},
 		Burst: uint64(o.Limit.Burst), MaxCost: uint64(o.Limit.MaxCost),
 	}

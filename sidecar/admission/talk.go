@@ -159,7 +159,7 @@ func (a *adaptive) grant(epoch uint64, g *quotav1.LimitGrant, now limiter.Time) 
 			t = a.byKey(l.GetKey())
 		}
 		if t != nil {
-			t.holder.Loan(escrow.Loan{Epoch: epoch, Born: l.GetBorn(), Granted: l.GetGranted()})
+			t.holder.Loan(escrow.Loan{Epoch: epoch, Born: l.GetBorn(), Granted: l.GetGranted(), Recall: l.GetRecall()})
 			serve(t)
 		}
 	}
@@ -184,11 +184,14 @@ func order(epoch uint64, o *quotav1.Order, hasKey bool) (escrow.Order, error) {
 		return escrow.Order{}, fmt.Errorf("rate of %d requests per %d ns", rate.GetRequests(), rate.GetPeriodNanoseconds())
 	case o.GetBurst() < 1 || o.GetBurst() > 1e9 || o.GetMaxCost() > 1e9:
 		return escrow.Order{}, fmt.Errorf("burst of %d, cost of %d", o.GetBurst(), o.GetMaxCost())
+	case o.GetStand() < 0 || o.GetStand() > int64(o.GetBurst()):
+		return escrow.Order{}, fmt.Errorf("%d tokens to stand by of a burst of %d", o.GetStand(), o.GetBurst())
 	case o.GetUnits() > escrow.Whole:
 		return escrow.Order{}, fmt.Errorf("share of %d units", o.GetUnits())
 	}
 	return escrow.Order{
 		Epoch: epoch, Sent: o.GetSent(), Heard: o.GetHeard(), Seq: o.GetSeq(), Units: o.GetUnits(), Awake: o.GetAwake(), Stay: o.GetStay(),
+		Stand: o.GetStand(),
 		Limit: escrow.Limit{
 			Requests: rate.GetRequests(), Period: rate.GetPeriodNanoseconds(),
 			Burst: int64(o.GetBurst()), MaxCost: int64(o.GetMaxCost()), Keyed: hasKey,
@@ -199,12 +202,13 @@ func order(epoch uint64, o *quotav1.Order, hasKey bool) (escrow.Order, error) {
 func beatOf(b escrow.Beat) *quotav1.Beat {
 	return &quotav1.Beat{
 		Sent: b.Sent, Heard: b.Heard, Promise: b.Promise, Acked: b.Acked, Units: b.Units, Awake: b.Awake, Draining: b.Draining, Busy: b.Busy,
+		Kept: &b.Kept,
 	}
 }
 
 func claimOf(key KeyHash, only bool, c escrow.Claim) *quotav1.Claim {
 	out := &quotav1.Claim{
-		Sent: c.Sent, Born: c.Born, Granted: c.Granted, Spent: c.Spent, Returned: c.Returned, Want: c.Want, Least: c.Least,
+		Sent: c.Sent, Born: c.Born, Granted: c.Granted, Spent: c.Spent, Returned: c.Returned, Want: c.Want, Least: c.Least, Idle: c.Idle,
 	}
 	if !only {
 		out.Key = key[:]

@@ -1517,15 +1517,17 @@ func (x *LimitReport) GetClaims() []*Claim {
 
 // Beat is what a process says about its share of a limit. Times are of the process's monotonic clock, in nanoseconds.
 type Beat struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sent          int64                  `protobuf:"varint,1,opt,name=sent,proto3" json:"sent,omitempty"`
-	Heard         int64                  `protobuf:"varint,2,opt,name=heard,proto3" json:"heard,omitempty"` // newest time of the leader's clock that has reached the process
-	Promise       bool                   `protobuf:"varint,3,opt,name=promise,proto3" json:"promise,omitempty"`
-	Acked         uint64                 `protobuf:"varint,4,opt,name=acked,proto3" json:"acked,omitempty"`
-	Units         uint64                 `protobuf:"varint,5,opt,name=units,proto3" json:"units,omitempty"`
-	Awake         bool                   `protobuf:"varint,6,opt,name=awake,proto3" json:"awake,omitempty"`
-	Draining      bool                   `protobuf:"varint,7,opt,name=draining,proto3" json:"draining,omitempty"`
-	Busy          bool                   `protobuf:"varint,8,opt,name=busy,proto3" json:"busy,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Sent     int64                  `protobuf:"varint,1,opt,name=sent,proto3" json:"sent,omitempty"`
+	Heard    int64                  `protobuf:"varint,2,opt,name=heard,proto3" json:"heard,omitempty"` // newest time of the leader's clock that has reached the process
+	Promise  bool                   `protobuf:"varint,3,opt,name=promise,proto3" json:"promise,omitempty"`
+	Acked    uint64                 `protobuf:"varint,4,opt,name=acked,proto3" json:"acked,omitempty"`
+	Units    uint64                 `protobuf:"varint,5,opt,name=units,proto3" json:"units,omitempty"`
+	Awake    bool                   `protobuf:"varint,6,opt,name=awake,proto3" json:"awake,omitempty"`
+	Draining bool                   `protobuf:"varint,7,opt,name=draining,proto3" json:"draining,omitempty"`
+	Busy     bool                   `protobuf:"varint,8,opt,name=busy,proto3" json:"busy,omitempty"`
+	// The most micro-tokens that an account's part of the share holds while it sleeps. Absent: as much as it can hold.
+	Kept          *int64 `protobuf:"varint,9,opt,name=kept,proto3,oneof" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1616,6 +1618,13 @@ func (x *Beat) GetBusy() bool {
 	return false
 }
 
+func (x *Beat) GetKept() int64 {
+	if x != nil && x.Kept != nil {
+		return *x.Kept
+	}
+	return 0
+}
+
 // Claim is what a process says about one account, in tokens. All counters are counted from born on.
 type Claim struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1627,6 +1636,7 @@ type Claim struct {
 	Returned      int64                  `protobuf:"varint,6,opt,name=returned,proto3" json:"returned,omitempty"`
 	Want          int64                  `protobuf:"varint,7,opt,name=want,proto3" json:"want,omitempty"`
 	Least         int64                  `protobuf:"varint,8,opt,name=least,proto3" json:"least,omitempty"`
+	Idle          bool                   `protobuf:"varint,9,opt,name=idle,proto3" json:"idle,omitempty"` // no request is behind it: what is borrowed, and wanted, is to stand by
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1715,6 +1725,13 @@ func (x *Claim) GetLeast() int64 {
 		return x.Least
 	}
 	return 0
+}
+
+func (x *Claim) GetIdle() bool {
+	if x != nil {
+		return x.Idle
+	}
+	return false
 }
 
 // Grant is the leader's word on the limits that are shared adaptively.
@@ -1842,6 +1859,7 @@ type Order struct {
 	Units         uint64                 `protobuf:"varint,7,opt,name=units,proto3" json:"units,omitempty"`
 	Awake         bool                   `protobuf:"varint,8,opt,name=awake,proto3" json:"awake,omitempty"`
 	Stay          bool                   `protobuf:"varint,9,opt,name=stay,proto3" json:"stay,omitempty"`
+	Stand         int64                  `protobuf:"varint,10,opt,name=stand,proto3" json:"stand,omitempty"` // tokens that may stand by without demand
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1939,12 +1957,20 @@ func (x *Order) GetStay() bool {
 	return false
 }
 
+func (x *Order) GetStand() int64 {
+	if x != nil {
+		return x.Stand
+	}
+	return 0
+}
+
 // Loan raises what a process has been granted of one account.
 type Loan struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Born          int64                  `protobuf:"varint,2,opt,name=born,proto3" json:"born,omitempty"`
 	Granted       int64                  `protobuf:"varint,3,opt,name=granted,proto3" json:"granted,omitempty"` // all tokens since born
+	Recall        bool                   `protobuf:"varint,4,opt,name=recall,proto3" json:"recall,omitempty"`   // others are short: what stands by is asked for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1998,6 +2024,13 @@ func (x *Loan) GetGranted() int64 {
 		return x.Granted
 	}
 	return 0
+}
+
+func (x *Loan) GetRecall() bool {
+	if x != nil {
+		return x.Recall
+	}
+	return false
 }
 
 // Snapshot is all that the policies of one workload say, compiled. Immutable; equal content has equal version.
@@ -3514,7 +3547,7 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\blimit_id\x18\x01 \x01(\tR\alimitId\x12\x14\n" +
 	"\x05hello\x18\x02 \x01(\bR\x05hello\x12+\n" +
 	"\x04beat\x18\x03 \x01(\v2\x17.headgate.quota.v1.BeatR\x04beat\x120\n" +
-	"\x06claims\x18\x04 \x03(\v2\x18.headgate.quota.v1.ClaimR\x06claims\"\xbc\x01\n" +
+	"\x06claims\x18\x04 \x03(\v2\x18.headgate.quota.v1.ClaimR\x06claims\"\xde\x01\n" +
 	"\x04Beat\x12\x12\n" +
 	"\x04sent\x18\x01 \x01(\x03R\x04sent\x12\x14\n" +
 	"\x05heard\x18\x02 \x01(\x03R\x05heard\x12\x18\n" +
@@ -3523,7 +3556,9 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\x05units\x18\x05 \x01(\x04R\x05units\x12\x14\n" +
 	"\x05awake\x18\x06 \x01(\bR\x05awake\x12\x1a\n" +
 	"\bdraining\x18\a \x01(\bR\bdraining\x12\x12\n" +
-	"\x04busy\x18\b \x01(\bR\x04busy\"\xb7\x01\n" +
+	"\x04busy\x18\b \x01(\bR\x04busy\x12\x17\n" +
+	"\x04kept\x18\t \x01(\x03H\x00R\x04kept\x88\x01\x01B\a\n" +
+	"\x05_kept\"\xcb\x01\n" +
 	"\x05Claim\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
 	"\x04sent\x18\x02 \x01(\x03R\x04sent\x12\x12\n" +
@@ -3532,7 +3567,8 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\x05spent\x18\x05 \x01(\x03R\x05spent\x12\x1a\n" +
 	"\breturned\x18\x06 \x01(\x03R\breturned\x12\x12\n" +
 	"\x04want\x18\a \x01(\x03R\x04want\x12\x14\n" +
-	"\x05least\x18\b \x01(\x03R\x05least\"T\n" +
+	"\x05least\x18\b \x01(\x03R\x05least\x12\x12\n" +
+	"\x04idle\x18\t \x01(\bR\x04idle\"T\n" +
 	"\x05Grant\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x125\n" +
 	"\x06limits\x18\x02 \x03(\v2\x1d.headgate.quota.v1.LimitGrantR\x06limits\"\x86\x01\n" +
@@ -3540,7 +3576,7 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"LimitGrant\x12\x19\n" +
 	"\blimit_id\x18\x01 \x01(\tR\alimitId\x12.\n" +
 	"\x05order\x18\x02 \x01(\v2\x18.headgate.quota.v1.OrderR\x05order\x12-\n" +
-	"\x05loans\x18\x03 \x03(\v2\x17.headgate.quota.v1.LoanR\x05loans\"\xe1\x01\n" +
+	"\x05loans\x18\x03 \x03(\v2\x17.headgate.quota.v1.LoanR\x05loans\"\xf7\x01\n" +
 	"\x05Order\x12\x12\n" +
 	"\x04sent\x18\x01 \x01(\x03R\x04sent\x12\x14\n" +
 	"\x05heard\x18\x02 \x01(\x03R\x05heard\x12\x10\n" +
@@ -3550,11 +3586,14 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\bmax_cost\x18\x06 \x01(\x04R\amaxCost\x12\x14\n" +
 	"\x05units\x18\a \x01(\x04R\x05units\x12\x14\n" +
 	"\x05awake\x18\b \x01(\bR\x05awake\x12\x12\n" +
-	"\x04stay\x18\t \x01(\bR\x04stay\"F\n" +
+	"\x04stay\x18\t \x01(\bR\x04stay\x12\x14\n" +
+	"\x05stand\x18\n" +
+	" \x01(\x03R\x05stand\"^\n" +
 	"\x04Loan\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
 	"\x04born\x18\x02 \x01(\x03R\x04born\x12\x18\n" +
-	"\agranted\x18\x03 \x01(\x03R\agranted\"\x94\x01\n" +
+	"\agranted\x18\x03 \x01(\x03R\agranted\x12\x16\n" +
+	"\x06recall\x18\x04 \x01(\bR\x06recall\"\x94\x01\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x125\n" +
 	"\bpolicies\x18\x02 \x03(\v2\x19.headgate.quota.v1.PolicyR\bpolicies\x127\n" +
@@ -3856,6 +3895,7 @@ func file_api_quota_v1_quota_proto_init() {
 		(*OperatorMessage_HeartbeatAck)(nil),
 		(*OperatorMessage_Grant)(nil),
 	}
+	file_api_quota_v1_quota_proto_msgTypes[15].OneofWrappers = []any{}
 	file_api_quota_v1_quota_proto_msgTypes[29].OneofWrappers = []any{
 		(*Cost_Tokens)(nil),
 		(*Cost_Header)(nil),
