@@ -23,9 +23,45 @@ type RateLimitPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Limits []LimitStatus `json:"limits,omitempty"`
 
+	// reserved names the pods whose objects were deleted before anybody could know that they had ended: each keeps its part of
+	// the limits until that is proven. The operator reads it back: it is how a new leader knows of them.
+	// +optional
+	// +listType=map
+	// +listMapKey=uid
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	Reserved []ReservedPod `json:"reserved,omitempty"`
+
 	// summary is what kubectl get shows.
 	// +optional
 	Summary Summary `json:"summary,omitzero"`
+}
+
+// ReservedPod is a deleted pod that may still run.
+type ReservedPod struct {
+	// uid is that of the pod's object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	UID string `json:"uid,omitempty"`
+
+	// name is the pod's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// node is where the pod ran when it was last heard of.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node,omitempty"`
+
+	// bootID is that of the node at that time: another one proves that the pod has ended.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	BootID string `json:"bootID,omitempty"`
 }
 
 // LimitStatus is what holds for one limit.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+	"slices"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/limiter/escrow"
@@ -61,6 +62,17 @@ func (a *account) knows(holder string) bool {
 		return a.ledger.Knows(holder)
 	case a.lending != nil:
 		return a.lending.fleet.Knows(holder)
+	}
+	return false
+}
+
+// unheard reports whether the pod may have something of the limit that it has told this leader nothing of.
+func (a *account) unheard(pod string) bool {
+	switch {
+	case a.ledger != nil:
+		return slices.Contains(a.ledger.Silent(), pod)
+	case a.lending != nil:
+		return slices.Contains(a.lending.fleet.Reserved(), pod)
 	}
 	return false
 }

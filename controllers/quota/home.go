@@ -42,6 +42,8 @@ type Home struct {
 	sessions map[string]*session // by holder
 	hungry   map[*escrow.Mint]hunger
 	buried   map[types.NamespacedName]int64 // when a policy of this name was withdrawn
+	deleted  []deletion                     // of pods, lately, as this replica saw them while it did not lead
+	since    int64                          // when it began to lead
 	revision uint64                         // counts the changes of policies
 	left     Handover                       // while Lead takes it in
 	wake     chan struct{}
@@ -66,6 +68,7 @@ type pod struct {
 	unreadySince int64 // 0 while the app is ready
 	processes    map[string]*process
 	session      *session
+	unheard      bool // it may hold what it had under an earlier leader
 
 	compiled *quotav1.Snapshot // what it shall enforce, as of revision
 	revision uint64
@@ -92,7 +95,7 @@ func NewHome(opts Options) *Home {
 func (h *Home) Lead(epoch uint64, left Handover) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.leading, h.epoch = true, epoch
+	h.leading, h.epoch, h.since = true, epoch, h.opts.Now()
 	h.left = left
 	defer func() { h.left = Handover{} }()
 	for _, p := range h.policies {
@@ -267,6 +270,7 @@ func (h *Home) unheard(p *policy) []string {
 	for uid, pod := range h.pods {
 		node, known := h.nodes[pod.state.Node]
 		if pod.session == nil && pod.covered(p) && mayRun(&pod.state, node, known) {
+			pod.unheard = true
 			ids = append(ids, string(uid))
 		}
 	}

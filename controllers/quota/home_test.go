@@ -203,7 +203,7 @@ func TestHomeSharesEquallyAmongThePodsThatServe(t *testing.T) {
 			b.ForgetPod(state("b"))
 			b.now += int64(time.Hour)
 			b.wantShares(map[string]string{"a": "1/2"})
-			if diff := cmp.Diff([]Reservation{{Pod: "b", Awaits: "waiting for news of node node1"}}, b.View("uid", 1).Reserved); diff != "" {
+			if diff := cmp.Diff([]Reservation{{Pod: "b", UID: "b", Node: "node1", Deleted: true, Awaits: "waiting for news of node node1"}}, b.View("uid", 1).Reserved); diff != "" {
 				t.Fatal(diff)
 			}
 			b.ForgetPod(state("b", terminated(2000)))

@@ -91,7 +91,7 @@ func (h *Home) Collect(ch chan<- prometheus.Metric) {
 // reserved counts the pods that hold a part of the policy's limits and cannot be reached.
 func (h *Home) reserved(p *policy) (n int64) {
 	for uid, pod := range h.pods {
-		if pod.covered(p) && pod.holds(p, uid) {
+		if pod.covered(p) && h.holds(pod, p, uid) {
 			n++
 		}
 	}

@@ -4,6 +4,9 @@
 package quota
 
 import (
+	"slices"
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -42,6 +45,50 @@ func sameForStatus(a, b *PodState) bool {
 func (h *Home) ForgetPod(last PodState) {
 	last.Deleted = true
 	h.ObservePod(last)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.leading {
+		return
+	}
+	now := h.opts.Now()
+	h.deleted = append(h.deleted, deletion{last.UID, now})
+	for len(h.deleted) > 0 && time.Duration(now-h.deleted[0].at) > lately {
+		if p := h.pods[h.deleted[0].pod]; p != nil && p.state.Deleted && !p.unheard {
+			delete(h.pods, h.deleted[0].pod)
+		}
+		h.deleted = h.deleted[1:]
+	}
+}
+
+// deletion is when a pod's object went away.
+type deletion struct {
+	pod types.UID
+	at  int64
+}
+
+// lately is for how long a replica that does not lead remembers deleted pods. Whatever happened before, the leader has written
+// into the status of the policies, or somebody else leads.
+const lately = 15 * time.Second
+
+// Suspect notes a pod whose object was deleted under an earlier leader, which had no proof that its processes have ended
+// (RateLimitPolicyStatus.Reserved). Call it before Lead.
+func (h *Home) Suspect(s PodState) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.pods[s.UID]
+	if p == nil {
+		p = h.pod(s.UID)
+		p.observed, p.state = true, s
+		p.state.Deleted, p.state.Injected, p.state.Scheduled = true, true, true
+	} else if p.state.Deleted {
+		p.state.BootID = s.BootID
+		for _, w := range s.Owners {
+			if !slices.Contains(p.state.Owners, w) {
+				p.state.Owners = append(slices.Clip(p.state.Owners), w)
+			}
+		}
+	}
+	p.unheard = true
 }
 
 // ObserveNode takes in what the API server says of a node now.
@@ -54,7 +101,7 @@ func (h *Home) ObserveNode(n NodeState) {
 	h.nodes[n.Name] = n
 	for uid, p := range h.pods {
 		if p.state.Node == n.Name {
-			silent := p.session == nil && len(p.processes) > 0
+			silent := p.session == nil && (len(p.processes) > 0 || p.unheard)
 			h.assess(uid, p)
 			if silent {
 				h.changed(p) // what its share waits for may have changed
@@ -76,11 +123,10 @@ func (h *Home) Release(key types.NamespacedName) (released bool) {
 		for name := range p.processes {
 			h.ended(uid, p, name)
 		}
-		h.covering(p, func(_ *policy, a *account) {
-			a.absent(string(uid), h.opts.Now())
-		})
+		h.absent(uid, p)
 		h.changed(p)
 		h.poke()
+		h.forget(uid, p)
 	}
 	return released
 }

@@ -30,6 +30,8 @@ type PodState struct {
 	Scheduled bool
 	// Deleted says that the object is gone. That proves nothing about its processes.
 	Deleted bool
+	// BootID is that of the node while the pod was last known to run there; "" where nobody knows.
+	BootID string
 	// SidecarEnded says that the kubelet reports the sidecar as terminated now.
 	SidecarEnded bool
 	// Terminations are the ends of sidecar processes that the kubelet has reported.

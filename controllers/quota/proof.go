@@ -44,6 +44,8 @@ func mayRun(pod *PodState, node NodeState, known bool) bool {
 		return false
 	case known && (node.Deleted || node.OutOfService):
 		return false
+	case known && pod.BootID != "" && node.BootID != "" && node.BootID != pod.BootID:
+		return false
 	}
 	return true
 }

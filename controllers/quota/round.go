@@ -176,9 +176,7 @@ func (h *Home) assess(uid types.UID, pod *pod) {
 		}
 	}
 	if pod.session == nil && !mayRun(&pod.state, node, known) {
-		h.covering(pod, func(_ *policy, a *account) {
-			a.absent(string(uid), h.opts.Now())
-		})
+		h.absent(uid, pod)
 	}
 	if pod.session != nil {
 		w := h.want(pod)
@@ -194,7 +192,29 @@ func (h *Home) assess(uid types.UID, pod *pod) {
 			h.poke()
 		}
 	}
-	if pod.state.Deleted && len(pod.processes) == 0 && pod.session == nil {
+	h.forget(uid, pod)
+}
+
+// absent notes that no process of the pod that has not been heard of can be running.
+func (h *Home) absent(uid types.UID, pod *pod) {
+	if pod.unheard {
+		pod.unheard = false
+		h.changed(pod)
+		h.poke()
+	}
+	h.covering(pod, func(_ *policy, a *account) {
+		a.absent(string(uid), h.opts.Now())
+	})
+}
+
+// forget drops a pod whose object is gone and that can hold nothing. A replica that does not lead cannot tell, and remembers it
+// for a while.
+func (h *Home) forget(uid types.UID, pod *pod) {
+	if !pod.state.Deleted || len(pod.processes) > 0 || pod.session != nil || pod.unheard {
+		return
+	}
+	node, known := h.nodes[pod.state.Node]
+	if h.leading || !mayRun(&pod.state, node, known) {
 		delete(h.pods, uid)
 	}
 }

@@ -113,6 +113,7 @@ func (h *Home) attach(uid types.UID, hello *quotav1.Hello, closeStream func()) (
 // register joins the pod's process to every ledger that covers it.
 func (h *Home) register(uid types.UID, p *pod) {
 	s := p.session
+	p.unheard = false
 	if p.processes[s.incarnation] == nil {
 		p.processes[s.incarnation] = &process{
 			incarnation: s.incarnation, started: s.hello.StartedAt.AsTime(), bootID: h.nodes[p.state.Node].BootID,

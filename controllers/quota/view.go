@@ -4,8 +4,10 @@
 package quota
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -28,6 +30,11 @@ type View struct {
 // Reservation is a pod whose share is kept for it though it cannot be reached.
 type Reservation struct {
 	Pod string
+	UID types.UID
+	// Node is where it runs, and BootID that of the node when the pod was last heard of.
+	Node, BootID string
+	// Deleted says that its object is gone.
+	Deleted bool
 	// Awaits says what would free the share.
 	Awaits string
 }
@@ -74,8 +81,16 @@ func (h *Home) View(uid types.UID, generation int64) View {
 	return v
 }
 
-// holds reports whether a process of the pod that cannot be reached may have something of the policy's limits.
-func (pod *pod) holds(p *policy, uid types.UID) bool {
+// holds reports whether a process of the pod that cannot be reached may have something of the policy's limits. Pods that have
+// yet to come to a new leader are given the time for it.
+func (h *Home) holds(pod *pod, p *policy, uid types.UID) bool {
+	if pod.unheard && (pod.state.Deleted || time.Duration(h.opts.Now()-h.since) > 2*silence) {
+		for _, a := range p.accounts {
+			if a.unheard(string(uid)) {
+				return true
+			}
+		}
+	}
 	for name := range pod.processes {
 		if pod.session != nil && pod.session.incarnation == name {
 			continue
@@ -91,9 +106,16 @@ func (pod *pod) holds(p *policy, uid types.UID) bool {
 }
 
 func (h *Home) viewPod(v *View, p *policy, uid types.UID, pod *pod, generation int64, smallest map[string]uint64) {
-	if pod.holds(p, uid) {
+	if h.holds(pod, p, uid) {
 		node, known := h.nodes[pod.state.Node]
-		v.Reserved = append(v.Reserved, Reservation{Pod: pod.state.Name, Awaits: awaits(&pod.state, node, known)})
+		r := Reservation{
+			Pod: pod.state.Name, UID: uid, Node: pod.state.Node, BootID: pod.state.BootID, Deleted: pod.state.Deleted,
+			Awaits: awaits(&pod.state, node, known),
+		}
+		for _, process := range pod.processes {
+			r.BootID = cmp.Or(process.bootID, r.BootID)
+		}
+		v.Reserved = append(v.Reserved, r)
 	}
 	if pod.state.Deleted || pod.state.Ended || !pod.state.Scheduled {
 		return

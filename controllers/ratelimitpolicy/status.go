@@ -19,10 +19,15 @@ import (
 	"github.com/headgate/headgate/api/v1alpha1"
 	v1alpha1ac "github.com/headgate/headgate/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/compile"
+	"github.com/headgate/headgate/controllers/quota"
 )
 
-// maxMessage is the most that a condition's message may hold.
-const maxMessage = 1024
+const (
+	// maxMessage is the most that a condition's message may hold.
+	maxMessage = 1024
+	// maxReserved is how many pods the status may name as reserved.
+	maxReserved = 256
+)
 
 // writeStatus applies the status, if it says anything new, and notes in the scope whether the policy has just been marked.
 func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
@@ -58,6 +63,7 @@ func status(s *scope, excluded bool) v1alpha1.RateLimitPolicyStatus {
 		Pods:    fmt.Sprintf("%d/%d", s.view.Acked, s.view.Pods),
 	}}
 	out.Conditions = append(out.Conditions, s.policy.Status.Conditions...)
+	out.Reserved = reserved(s.view.Reserved)
 	for _, v := range verdicts(s, excluded) {
 		meta.SetStatusCondition(&out.Conditions, metav1.Condition{
 			Type: string(v.kind), Status: v.status, Reason: string(v.reason), Message: cut(v.message, maxMessage),
@@ -79,6 +85,16 @@ func status(s *scope, excluded bool) v1alpha1.RateLimitPolicyStatus {
 		out.Limits = append(out.Limits, limitStatus(s, l, marked))
 	}
 	out.Summary.Share = out.Limits[0].Share
+	return out
+}
+
+// reserved is what a new leader could not know of: of pods whose objects are there it makes up its own mind.
+func reserved(list []quota.Reservation) (out []v1alpha1.ReservedPod) {
+	for _, r := range list {
+		if r.Deleted && len(out) < maxReserved {
+			out = append(out, v1alpha1.ReservedPod{UID: string(r.UID), Name: r.Pod, Node: r.Node, BootID: r.BootID})
+		}
+	}
 	return out
 }
 
@@ -122,6 +138,13 @@ func applyStatus(s v1alpha1.RateLimitPolicyStatus) *v1alpha1ac.RateLimitPolicySt
 	for _, c := range s.Conditions {
 		out.WithConditions(metav1ac.Condition().WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).
 			WithMessage(c.Message).WithObservedGeneration(c.ObservedGeneration).WithLastTransitionTime(c.LastTransitionTime))
+	}
+	for _, p := range s.Reserved {
+		ac := v1alpha1ac.ReservedPod().WithUID(p.UID).WithName(p.Name).WithNode(p.Node)
+		if p.BootID != "" {
+			ac.WithBootID(p.BootID)
+		}
+		out.WithReserved(ac)
 	}
 	for _, l := range s.Limits {
 		ac := v1alpha1ac.LimitStatus().WithName(l.Name)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/headgate/headgate/api/v1alpha1"
@@ -54,6 +55,11 @@ func (l *lead) Start(ctx context.Context) error {
 		p := &policies.Items[i]
 		if !marked(p) {
 			continue // no pod can be enforcing it; its reconciliation publishes it with its first fill
+		}
+		for _, r := range p.Status.Reserved {
+			l.home.Suspect(quota.PodState{
+				UID: types.UID(r.UID), Namespace: p.Namespace, Name: r.Name, Node: r.Node, BootID: r.BootID, Owners: target.Of(p),
+			})
 		}
 		namespace := &corev1.Namespace{}
 		if err := l.live.Get(ctx, client.ObjectKey{Name: p.Namespace}, namespace); err != nil {

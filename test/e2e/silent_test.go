@@ -106,7 +106,7 @@ func on(pods []corev1.Pod, node string) (out []corev1.Pod) {
 }
 
 // silentPodsKeepTheirShare: a sidecar that is frozen, a kubelet that was killed, and a pod that was deleted by force while its
-// containers live on. None of it raises the total, and the share comes back when it is safe.
+// containers live on, also past the leader that saw it. None of it raises the total, and the share comes back when it is safe.
 func silentPodsKeepTheirShare(t *testing.T) {
 	s := newSpace(t)
 	app, policy := s.spread()
@@ -148,9 +148,19 @@ func silentPodsKeepTheirShare(t *testing.T) {
 	// It falls silent, too, and nobody can say that it has ended, until a person does.
 	s.must(syscall.Kill(process, syscall.SIGKILL), "sidecar")
 	s.reserved(policy, victim.Name, "its object was deleted")
+	// The next leader finds no object of it, and knows of it all the same.
+	epoch, leader := s.leader()
+	s.kill(leader, "operator")
+	s.touch(policy)
+	s.enforcedWithin(takeover+margin, policy, 4)
+	if now, _ := s.leader(); now == epoch {
+		s.Errorf("leader %s was killed, and epoch %s goes on", leader.Name, epoch)
+	}
+	s.reserved(policy, victim.Name, "its object was deleted")
 	s.release(victim.Name)
 	s.freed(policy, proven, "15/s")
 	s.must(syscall.Kill(kubelet, syscall.SIGCONT), "kubelet")
+	s.operatorReady()
 	s.judge(run, direct, around)
 }
 

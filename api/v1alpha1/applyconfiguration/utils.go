@@ -57,6 +57,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RateLimitPolicySpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RateLimitPolicyStatus"):
 		return &apiv1alpha1.RateLimitPolicyStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ReservedPod"):
+		return &apiv1alpha1.ReservedPodApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Response"):
 		return &apiv1alpha1.ResponseApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ResponseCost"):

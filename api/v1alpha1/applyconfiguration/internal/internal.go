@@ -246,7 +246,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: strategy
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.Strategy
-      default: EqualShare
     - name: tiers
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.Tiers
@@ -433,11 +432,34 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: reserved
+      type:
+        list:
+          elementType:
+            namedType: com.github.headgate.headgate.api.v1alpha1.ReservedPod
+          elementRelationship: associative
+          keys:
+          - uid
     - name: summary
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.Summary
 - name: com.github.headgate.headgate.api.v1alpha1.RequestPart
   scalar: string
+- name: com.github.headgate.headgate.api.v1alpha1.ReservedPod
+  map:
+    fields:
+    - name: bootID
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: node
+      type:
+        scalar: string
+    - name: uid
+      type:
+        scalar: string
 - name: com.github.headgate.headgate.api.v1alpha1.Response
   map:
     fields:

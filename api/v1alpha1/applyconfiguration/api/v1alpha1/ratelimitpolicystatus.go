@@ -18,6 +18,9 @@ type RateLimitPolicyStatusApplyConfiguration struct {
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// limits has one entry per limit of the spec.
 	Limits []LimitStatusApplyConfiguration `json:"limits,omitempty"`
+	// reserved names the pods whose objects were deleted before anybody could know that they had ended: each keeps its part of
+	// the limits until that is proven. The operator reads it back: it is how a new leader knows of them.
+	Reserved []ReservedPodApplyConfiguration `json:"reserved,omitempty"`
 	// summary is what kubectl get shows.
 	Summary *SummaryApplyConfiguration `json:"summary,omitempty"`
 }
@@ -50,6 +53,19 @@ func (b *RateLimitPolicyStatusApplyConfiguration) WithLimits(values ...*LimitSta
 			panic("nil value passed to WithLimits")
 		}
 		b.Limits = append(b.Limits, *values[i])
+	}
+	return b
+}
+
+// WithReserved adds the given value to the Reserved field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Reserved field.
+func (b *RateLimitPolicyStatusApplyConfiguration) WithReserved(values ...*ReservedPodApplyConfiguration) *RateLimitPolicyStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithReserved")
+		}
+		b.Reserved = append(b.Reserved, *values[i])
 	}
 	return b
 }
