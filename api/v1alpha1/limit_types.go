@@ -108,9 +108,9 @@ type Limit struct {
 	Scope Scope `json:"scope,omitempty"`
 
 	// strategy says how the pods share the limit. Adaptive: tokens are lent to the pods where the demand is, so that any number
-	// of pods admits what one would. EqualShare: each of N pods enforces one N-th.
+	// of pods admits what one would. EqualShare: each of N pods enforces one N-th. Absent: Adaptive, and EqualShare for algorithm
+	// Concurrency and for cost.fromResponse, which lend nothing.
 	// +optional
-	// +default="EqualShare"
 	Strategy Strategy `json:"strategy,omitempty"`
 }
 

@@ -111,7 +111,7 @@ func compileLimit(policyUID string, l *v1alpha1.Limit) ([]*quotav1.Limit, error)
 	if l.Strategy == v1alpha1.Adaptive && !lends(l) {
 		return nil, fmt.Errorf("strategy: Adaptive cannot be of algorithm Concurrency, scope PerPod or cost.fromResponse: leave it out, or write strategy: EqualShare")
 	}
-	if l.Strategy == v1alpha1.Adaptive {
+	if l.Strategy != v1alpha1.EqualShare && lends(l) {
 		out.Strategy = quotav1.Strategy_ADAPTIVE
 	}
 	if err := compileNumbers(out, l); err != nil {

@@ -53,7 +53,8 @@ type LimitApplyConfiguration struct {
 	// whole limit, so the total grows with the number of pods).
 	Scope *apiv1alpha1.Scope `json:"scope,omitempty"`
 	// strategy says how the pods share the limit. Adaptive: tokens are lent to the pods where the demand is, so that any number
-	// of pods admits what one would. EqualShare: each of N pods enforces one N-th.
+	// of pods admits what one would. EqualShare: each of N pods enforces one N-th. Absent: Adaptive, and EqualShare for algorithm
+	// Concurrency and for cost.fromResponse, which lend nothing.
 	Strategy *apiv1alpha1.Strategy `json:"strategy,omitempty"`
 }
 
