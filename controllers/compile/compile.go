@@ -48,6 +48,9 @@ func Policy(p *v1alpha1.RateLimitPolicy, namespaceMode v1alpha1.Mode) (*quotav1.
 		out.Limits = append(out.Limits, limits...)
 	}
 	var err error
+	if out.MaxHoldNanoseconds, err = compileHold(p.Spec.MaxHold); err != nil {
+		return nil, fmt.Errorf("spec.maxHold: %w", err)
+	}
 	if out.Exempt, err = compileExempt(&p.Spec.Exempt); err != nil {
 		return nil, fmt.Errorf("spec.exempt.%w", err)
 	}
@@ -179,6 +182,18 @@ func compileNumbers(out *quotav1.Limit, l *v1alpha1.Limit) error {
 		out.MaxDelayNanoseconds = uint64(delay)
 	}
 	return nil
+}
+
+// compileHold reads how long a request may be held; nil where nothing is said.
+func compileHold(hold string) (*uint64, error) {
+	if hold == "" {
+		return nil, nil
+	}
+	d, err := time.ParseDuration(hold)
+	if err != nil || d < 0 || d > time.Second {
+		return nil, fmt.Errorf("%q is not a duration from 0s to 1s: write for example 10ms", hold)
+	}
+	return new(uint64(d)), nil
 }
 
 func compileBurst(burst *int64, rate *quotav1.Rate) (uint64, error) {

@@ -137,8 +137,7 @@ func (e *seen) printPinned() {
 		fmt.Printf(" %.1f/s with %d pods", float64(n)/a.end.Sub(a.begin).Seconds(), a.pods)
 	}
 	fmt.Print(" of its 20/s:\n" +
-		"         with strategy EqualShare each pod holds 1/N of a limit, and one connection reaches one pod.\n" +
-		"         Strategy Adaptive lends the tokens of a limit to where the requests are.\n")
+		"         the tokens of a limit are lent to where the requests are.\n")
 }
 
 // judgePolicy wants the policy to be enforced by all pods at the end.

@@ -138,7 +138,7 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 	if old != nil && old.sameAccounts(l) && (l.lent || old.units > 0 || fill == 0) {
 		l.account = old.account
 		if l.lent {
-			l.account.lent.patience(max(e.options.Hold, l.delay))
+			l.account.lent.patience(e.patience(l))
 		}
 		return nil
 	}
@@ -162,7 +162,7 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 		l.account.lent, err = e.newAdaptive(l.id, len(l.key) > 0, now)
 		if err == nil {
 			l.account.lent.adopt(e.welcome, now)
-			l.account.lent.patience(max(e.options.Hold, l.delay))
+			l.account.lent.patience(e.patience(l))
 		}
 	case len(l.key) == 0:
 		l.account.bucket, err = limiter.NewTokenBucketAt(now, l.shareRate, l.shareBurst, level)
@@ -170,6 +170,15 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 		l.account.keyed, err = limiter.NewKeyedAt(now, l.shareRate, l.shareBurst, level, e.options.Keys)
 	}
 	return err
+}
+
+// patience is how long a request may wait for a limit's tokens.
+func (e *Engine) patience(l *Limit) time.Duration {
+	hold := e.options.Hold
+	if l.hold >= 0 {
+		hold = l.hold
+	}
+	return max(hold, l.delay)
 }
 
 // Stop ends all admission: from its return on every request is Unavailable. It comes before the final report.

@@ -38,6 +38,7 @@ type Limit struct {
 	variant     *quotav1.Variant // nil for a base
 	rate        limiter.Rate     // of the whole limit
 	burst       limiter.Tokens
+	hold        time.Duration // how long a request may wait for tokens that are lent; below 0 = as the engine says
 	delay       time.Duration // how long a request may wait for its tokens; 0 = it is denied at once
 	declared    uint64        // requests per period, as the policy says
 	period      time.Duration
@@ -107,11 +108,15 @@ func compileLimit(p *quotav1.Policy, in *quotav1.Limit) (*Limit, error) {
 		scope:      in.GetScope(),
 		missing:    in.GetMissingKey(),
 		shadow:     in.GetShadow(),
+		hold:       -1,
 		delay:      time.Duration(min(in.GetMaxDelayNanoseconds(), uint64(maxDelay))),
 		variant:    in.GetVariant(),
 		names:      []string{p.GetName() + "/" + in.GetName()},
 	}
 	l.alone = []*Limit{l}
+	if p.MaxHoldNanoseconds != nil {
+		l.hold = time.Duration(min(p.GetMaxHoldNanoseconds(), uint64(maxHold)))
+	}
 	if l.id == "" {
 		return nil, fmt.Errorf("no id")
 	}

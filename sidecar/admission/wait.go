@@ -12,8 +12,12 @@ import (
 	"github.com/headgate/headgate/limiter/escrow"
 )
 
-// DefaultHold is how long a request may wait for tokens that are on their way.
-const DefaultHold = 10 * time.Millisecond
+const (
+	// DefaultHold is how long a request may wait for tokens that are on their way, where its policy does not say.
+	DefaultHold = 10 * time.Millisecond
+	// maxHold is the longest that a policy may say.
+	maxHold = time.Second
+)
 
 // Held is a request that waits, for some milliseconds, for tokens that are on their way. It holds none meanwhile.
 type Held struct {
@@ -170,7 +174,7 @@ func (t *tab) mayCome(cost int64, now limiter.Time) bool {
 		}
 		rate = rate.Part(parts, escrow.Whole*1000)
 	} else {
-		short -= l.Outstanding()
+		short -= l.Burst // the pool may be full
 	}
 	return short <= 0 || rate.Duration(limiter.Tokens(short)*limiter.Token) <= a.hold
 }

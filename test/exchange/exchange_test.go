@@ -51,6 +51,7 @@ type cluster struct {
 	pods    []*pod
 	limits  []*quotav1.Limit
 	round   int64
+	hold    *uint64 // what the policy says of it, in nanoseconds
 }
 
 // replica is one process of the operator.
@@ -108,7 +109,7 @@ func (c *cluster) lead(epoch uint64, left operator.Handover, first bool) {
 
 func (c *cluster) publish(h *operator.Home, first bool) {
 	c.round++
-	h.Publish(&quotav1.Policy{Uid: "uid", Namespace: "shop", Name: "checkout", Generation: c.round, Limits: c.limits}, []target.Workload{checkout}, first)
+	h.Publish(&quotav1.Policy{Uid: "uid", Namespace: "shop", Name: "checkout", Generation: c.round, Limits: c.limits, MaxHoldNanoseconds: c.hold}, []target.Workload{checkout}, first)
 }
 
 // names takes a token for the name of the pod.

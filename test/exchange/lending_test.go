@@ -50,7 +50,7 @@ func TestAPodThatTerminatesHandsBackWhatItBorrowed(t *testing.T) {
 	c.pods[0].terminate()
 	spent := c.records.admitted()
 	got := c.pods[1].ask(1000, time.Second)
-	if spent+got < 60 { // a quarter of the burst stands for the shares
+	if spent+got < 95 {
 		t.Errorf("of a burst of 100 only %d and %d were admitted: what the terminated pod had borrowed is lost", spent, got)
 	}
 	c.lawful(l)
@@ -81,7 +81,7 @@ func TestPodsGoOnWithTheirSharesWhileTheOperatorIsAwayAndLendAgainAfterwards(t *
 	l := limit(400, 160)
 	c := newCluster(t, l)
 	c.startAll(4)
-	time.Sleep(1200 * time.Millisecond) // shares are set apart once they cost nothing, or after a second
+	time.Sleep(200 * time.Millisecond)
 	c.leader.stop()
 	time.Sleep(1200 * time.Millisecond) // the last promise to sleep ends
 	wants(t, "a quarter of 400/s for 2 s, alone", c.pods[0].ask(400, 2*time.Second), 100)
@@ -113,7 +113,7 @@ func TestAPlannedRestartOfTheOperatorKeepsWhatIsLeftOfALongWindow(t *testing.T) 
 	eventually(t, "the pods follow the new leader", func() bool { return c.pods[1].client.Status().Epoch == 2 })
 	time.Sleep(100 * time.Millisecond)
 	got := c.pods[1].ask(100, time.Second)
-	if before+got < 12 { // 20, less a quarter that stands for the shares, rounded
+	if before+got < 15 { // 20, less the shares, which the new leader counts as full until each pod has come
 		t.Errorf("%d were admitted before the restart and %d after it: the rest of the window is lost", before, got)
 	}
 	c.lawful(l)

@@ -2108,8 +2108,10 @@ type Policy struct {
 	Response *Response `protobuf:"bytes,7,opt,name=response,proto3" json:"response,omitempty"`
 	// When the policy was created, in seconds since 1970.
 	CreatedSeconds int64 `protobuf:"varint,8,opt,name=created_seconds,json=createdSeconds,proto3" json:"created_seconds,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// How long a request may be held until tokens that are lent have come. Absent: 10 ms.
+	MaxHoldNanoseconds *uint64 `protobuf:"varint,9,opt,name=max_hold_nanoseconds,json=maxHoldNanoseconds,proto3,oneof" json:"max_hold_nanoseconds,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Policy) Reset() {
@@ -2194,6 +2196,13 @@ func (x *Policy) GetResponse() *Response {
 func (x *Policy) GetCreatedSeconds() int64 {
 	if x != nil {
 		return x.CreatedSeconds
+	}
+	return 0
+}
+
+func (x *Policy) GetMaxHoldNanoseconds() uint64 {
+	if x != nil && x.MaxHoldNanoseconds != nil {
+		return *x.MaxHoldNanoseconds
 	}
 	return 0
 }
@@ -3597,7 +3606,7 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x125\n" +
 	"\bpolicies\x18\x02 \x03(\v2\x19.headgate.quota.v1.PolicyR\bpolicies\x127\n" +
-	"\bresponse\x18\x03 \x01(\v2\x1b.headgate.quota.v1.ResponseR\bresponse\"\xb3\x02\n" +
+	"\bresponse\x18\x03 \x01(\v2\x1b.headgate.quota.v1.ResponseR\bresponse\"\x83\x03\n" +
 	"\x06Policy\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -3608,7 +3617,9 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\x06limits\x18\x05 \x03(\v2\x18.headgate.quota.v1.LimitR\x06limits\x121\n" +
 	"\x06exempt\x18\x06 \x01(\v2\x19.headgate.quota.v1.ExemptR\x06exempt\x127\n" +
 	"\bresponse\x18\a \x01(\v2\x1b.headgate.quota.v1.ResponseR\bresponse\x12'\n" +
-	"\x0fcreated_seconds\x18\b \x01(\x03R\x0ecreatedSeconds\"\x8c\x01\n" +
+	"\x0fcreated_seconds\x18\b \x01(\x03R\x0ecreatedSeconds\x125\n" +
+	"\x14max_hold_nanoseconds\x18\t \x01(\x04H\x00R\x12maxHoldNanoseconds\x88\x01\x01B\x17\n" +
+	"\x15_max_hold_nanoseconds\"\x8c\x01\n" +
 	"\x06Exempt\x12\x14\n" +
 	"\x05cidrs\x18\x01 \x03(\tR\x05cidrs\x122\n" +
 	"\x05paths\x18\x02 \x03(\v2\x1c.headgate.quota.v1.PathMatchR\x05paths\x128\n" +
@@ -3896,6 +3907,7 @@ func file_api_quota_v1_quota_proto_init() {
 		(*OperatorMessage_Grant)(nil),
 	}
 	file_api_quota_v1_quota_proto_msgTypes[15].OneofWrappers = []any{}
+	file_api_quota_v1_quota_proto_msgTypes[22].OneofWrappers = []any{}
 	file_api_quota_v1_quota_proto_msgTypes[29].OneofWrappers = []any{
 		(*Cost_Tokens)(nil),
 		(*Cost_Header)(nil),

@@ -400,6 +400,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: maxHold
+      type:
+        scalar: string
     - name: mode
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.Mode

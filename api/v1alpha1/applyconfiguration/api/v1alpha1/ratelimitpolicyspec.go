@@ -23,6 +23,9 @@ type RateLimitPolicySpecApplyConfiguration struct {
 	// mode Shadow makes all limits of the policy count what they would have denied, and deny nothing: the way to try a policy, and
 	// to switch it off at once. The label ratelimit.headgate.dev/mode: Shadow on the namespace does the same for its policies.
 	Mode *apiv1alpha1.Mode `json:"mode,omitempty"`
+	// maxHold is how long a request that finds no token in its pod may be held while one may be on its way from another, as a
+	// duration from 0s (it is denied at once) to 1s, such as 10ms. Absent: 10ms. It is of use to limits whose tokens are lent.
+	MaxHold *string `json:"maxHold,omitempty"`
 	// exempt names requests that no limit of the policy counts.
 	Exempt *ExemptApplyConfiguration `json:"exempt,omitempty"`
 	// response is what clients are answered.
@@ -68,6 +71,14 @@ func (b *RateLimitPolicySpecApplyConfiguration) WithLimits(values ...*LimitApply
 // If called multiple times, the Mode field is set to the value of the last call.
 func (b *RateLimitPolicySpecApplyConfiguration) WithMode(value apiv1alpha1.Mode) *RateLimitPolicySpecApplyConfiguration {
 	b.Mode = &value
+	return b
+}
+
+// WithMaxHold sets the MaxHold field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxHold field is set to the value of the last call.
+func (b *RateLimitPolicySpecApplyConfiguration) WithMaxHold(value string) *RateLimitPolicySpecApplyConfiguration {
+	b.MaxHold = &value
 	return b
 }
 
