@@ -102,19 +102,3 @@ func TestACheckWithoutASnapshotIsNoDenial(t *testing.T) {
 		t.Errorf("got %d %q", status, body)
 	}
 }
-
-func TestMetricsOfManyPoliciesDoNotCollide(t *testing.T) {
-	limit := admission.LimitState{Name: "all"}
-	a := New(Options{
-		Engine: &engine{state: admission.State{Policies: []admission.PolicyState{
-			{Namespace: "shop", Name: "a", Limits: []admission.LimitState{limit}},
-			{Namespace: "shop", Name: "b", Limits: []admission.LimitState{limit}},
-		}}},
-		Clock: limiter.Now,
-		Quota: func() quota.Status { return quota.Status{} },
-	})
-	status, body := ask(a.Public(), http.MethodGet, quotav1.PathMetrics, "")
-	if status != http.StatusOK || !strings.Contains(body, `limit="all",policy="shop/a"`) || !strings.Contains(body, `limit="all",policy="shop/b"`) {
-		t.Errorf("got %d %q", status, body)
-	}
-}

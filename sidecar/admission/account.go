@@ -20,8 +20,16 @@ type account struct {
 	queueing queueing
 	instead  instead // the same by numbers that clients asked for
 
-	allowed, denied *counter // shared with the accounts of the same limit before and after
+	counters // shared with the accounts of the same limit before and after
 }
+
+// counters say what became of the requests that a limit counts.
+type counters struct {
+	allowed, denied *counter
+	undecided       *counter // another limit denied them, or their client left while they waited
+}
+
+func newCounters() counters { return counters{new(counter), new(counter), new(counter)} }
 
 // counter counts requests and what they cost. It is alone in its cache line: the two of a hot limit are written by every core.
 type counter struct {
@@ -44,6 +52,23 @@ func (c *counter) correct(from, to uint64) {
 }
 
 func (c *counter) requests() uint64 { return c.cost.Load() - c.extra.Load() }
+
+// offered is how many requests have asked for the limit, those that wait included.
+func (a *account) offered() uint64 {
+	waiting, _ := a.waits()
+	return a.allowed.requests() + a.denied.requests() + a.undecided.requests() + waiting
+}
+
+// waits is how many requests wait for the limit's tokens now, and how many ever did.
+func (a *account) waits() (now, ever uint64) {
+	if a.lent == nil {
+		return uint64(max(a.queueing.held.Load(), 0)), a.queueing.ever.Load()
+	}
+	a.lent.mu.Lock()
+	defer a.lent.mu.Unlock()
+	a.lent.all(func(t *tab) { now += uint64(len(t.queue)) })
+	return now, a.lent.held.Load()
+}
 
 func (a *account) take(now limiter.Time, m *match) limiter.Decision {
 	if d, ok := a.behind(now, m); ok {

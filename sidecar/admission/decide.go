@@ -238,7 +238,7 @@ func ticket(matches []match, d *Decision) *Ticket {
 	return t
 }
 
-// count counts the request's cost as allowed at all limits, or as denied at those that denied.
+// count counts the request's cost as allowed at all limits, or as denied at those that denied and undecided at the others.
 func count(matches []match, d *Decision) {
 	for _, m := range matches {
 		switch {
@@ -246,6 +246,8 @@ func count(matches []match, d *Decision) {
 			m.limit.account.denied.add(m.cost)
 		case d.Allowed:
 			m.limit.account.allowed.add(m.cost)
+		default:
+			m.limit.account.undecided.add(m.cost)
 		}
 	}
 }

@@ -117,6 +117,7 @@ func (q *delays) serve(e *Engine, now limiter.Time) (next limiter.Time, out []ve
 			m := at.match(h)
 			if !h.Cancel() { // its client has gone, or nobody else decides from here on
 				q.leave(at, l, m)
+				m.limit.account.undecided.add(m.cost)
 				continue
 			}
 			d, soon, waits := e.again(h, m, now)

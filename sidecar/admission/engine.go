@@ -146,12 +146,12 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 	if old != nil && old.units > 0 {
 		level = 0 // the pod had a share, by other keys
 	}
-	l.account = &account{allowed: new(counter), denied: new(counter)}
+	l.account = &account{counters: newCounters()}
 	if l.delay > 0 && !l.lent && !l.concurrency {
 		l.account.queueing.delays = &e.delays
 	}
 	if old != nil {
-		l.account.allowed, l.account.denied = old.account.allowed, old.account.denied
+		l.account.counters = old.account.counters
 	}
 	if l.concurrency {
 		l.account.flight = newFlight(l.shareBurst.Whole())

@@ -202,7 +202,7 @@ func TestHoldingsAndUsageAreReported(t *testing.T) {
 		t.Fatalf("admitted %d, want the 2 of a quarter of 10", got)
 	}
 	e.Stop(start)
-	usage := []*quotav1.LimitUsage{{LimitId: "uid/a", Admitted: 2, Denied: 3}}
+	usage := []*quotav1.LimitUsage{{LimitId: "uid/a", Admitted: 2, Denied: 3, Offered: new(uint64(5))}}
 	if diff := cmp.Diff(usage, e.Usage(), protocmp.Transform()); diff != "" {
 		t.Errorf("usage after Stop: %s", diff)
 	}

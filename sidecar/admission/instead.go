@@ -64,7 +64,7 @@ func (l *Limit) by(n Numbers, keys int, now limiter.Time) (*Limit, error) {
 	other = &Limit{
 		id: l.id, namespace: l.namespace, policy: l.policy, name: l.name, scope: l.scope, shadow: l.shadow, key: l.key, cost: l.cost,
 		names: l.names, rate: rate, burst: limiter.Tokens(n.Requests) * limiter.Token, declared: n.Requests, period: n.Period,
-		account: &account{allowed: l.account.allowed, denied: l.account.denied}, borrowed: true,
+		account: &account{counters: l.account.counters}, borrowed: true,
 	}
 	other.alone = []*Limit{other}
 	other.give(units)

@@ -53,6 +53,9 @@ type LimitState struct {
 	Keys *int `json:"keys,omitempty"`
 	// SharedKeys counts decisions on keys that found no memory of their own and shared a bucket, on the strict side.
 	SharedKeys uint64 `json:"sharedKeys,omitempty"`
+	// Waiting counts the requests that wait for tokens now, Held those that ever had to: of limits that delay or are lent.
+	Waiting *uint64 `json:"waiting,omitempty"`
+	Held    *uint64 `json:"held,omitempty"`
 	// Lent is there where tokens are lent to the pods where the demand is.
 	Lent *LentState `json:"lent,omitempty"`
 	// Allowed and Denied count requests since the process started, AllowedCost and DeniedCost what they cost.
@@ -124,7 +127,9 @@ func (e *Engine) Usage() []*quotav1.LimitUsage {
 	}
 	var out []*quotav1.LimitUsage
 	for _, l := range t.limits {
-		out = append(out, &quotav1.LimitUsage{LimitId: l.id, Admitted: l.account.allowed.cost.Load(), Denied: l.account.denied.cost.Load()})
+		out = append(out, &quotav1.LimitUsage{
+			LimitId: l.id, Admitted: l.account.allowed.cost.Load(), Denied: l.account.denied.cost.Load(), Offered: new(l.account.offered()),
+		})
 	}
 	return out
 }
@@ -165,6 +170,10 @@ func (l *Limit) state(in *quotav1.Limit, now limiter.Time) LimitState {
 		Denied:        l.account.denied.requests(),
 		AllowedCost:   l.account.allowed.cost.Load(),
 		DeniedCost:    l.account.denied.cost.Load(),
+	}
+	if l.mayWait() {
+		waiting, held := l.account.waits()
+		s.Waiting, s.Held = &waiting, &held
 	}
 	if l.account.flight != nil {
 		total, keys := l.account.flight.total(), l.account.flight.keys()

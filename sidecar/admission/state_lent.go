@@ -15,9 +15,6 @@ type LentState struct {
 	// Borrowing counts the keys that borrow, Outstanding what is borrowed and not spent, of all of them.
 	Borrowing   int   `json:"borrowing"`
 	Outstanding int64 `json:"outstanding"`
-	// Waiting counts the requests that wait now, Held those that ever had to.
-	Waiting int    `json:"waiting"`
-	Held    uint64 `json:"held"`
 	// Turned counts how often a key ran short and was not let borrow, since too many do.
 	Turned uint64 `json:"turned"`
 }
@@ -26,7 +23,7 @@ type LentState struct {
 func (a *adaptive) state(s *LimitState, l *Limit, now limiter.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := &LentState{Isolated: a.sleeper.Isolated(int64(now)), Held: a.held.Load(), Turned: a.turned.Load()}
+	out := &LentState{Isolated: a.sleeper.Isolated(int64(now)), Turned: a.turned.Load()}
 	s.Lent, s.ShareUnits = out, a.sleeper.Units()
 	s.ShareFraction = float64(s.ShareUnits) / float64(quotav1.Whole)
 	parts, burst := a.sleeper.Share(int64(now))
@@ -34,7 +31,6 @@ func (a *adaptive) state(s *LimitState, l *Limit, now limiter.Time) {
 	atHand := int64(0)
 	a.all(func(t *tab) {
 		out.Borrowing++
-		out.Waiting += len(t.queue)
 		out.Outstanding += t.holder.Outstanding()
 		atHand += t.holder.Available(int64(now))
 	})

@@ -204,6 +204,7 @@ func (t *tab) serve(now limiter.Time, out []verdict) (verdicts []verdict, elsewh
 		m := t.on(h)
 		if !h.Cancel() { // nobody else decides from here on
 			t.cost -= int64(m.cost)
+			m.limit.account.undecided.add(m.cost)
 			continue
 		}
 		if t.of.table() != h.table {

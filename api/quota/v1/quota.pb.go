@@ -1275,10 +1275,13 @@ func (x *HeartbeatAck) GetNonce() uint64 {
 
 // LimitUsage counts decisions since the process started.
 type LimitUsage struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	LimitId       string                 `protobuf:"bytes,1,opt,name=limit_id,json=limitId,proto3" json:"limit_id,omitempty"`
-	Admitted      uint64                 `protobuf:"varint,2,opt,name=admitted,proto3" json:"admitted,omitempty"` // cost granted
-	Denied        uint64                 `protobuf:"varint,3,opt,name=denied,proto3" json:"denied,omitempty"`     // cost denied
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	LimitId  string                 `protobuf:"bytes,1,opt,name=limit_id,json=limitId,proto3" json:"limit_id,omitempty"`
+	Admitted uint64                 `protobuf:"varint,2,opt,name=admitted,proto3" json:"admitted,omitempty"` // cost granted
+	Denied   uint64                 `protobuf:"varint,3,opt,name=denied,proto3" json:"denied,omitempty"`     // cost denied
+	// Requests that have asked for the limit, whatever became of them: those that wait still, that another limit denied and
+	// whose client left are among them. Absent = the sidecar is too old to know.
+	Offered       *uint64 `protobuf:"varint,4,opt,name=offered,proto3,oneof" json:"offered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1330,6 +1333,13 @@ func (x *LimitUsage) GetAdmitted() uint64 {
 func (x *LimitUsage) GetDenied() uint64 {
 	if x != nil {
 		return x.Denied
+	}
+	return 0
+}
+
+func (x *LimitUsage) GetOffered() uint64 {
+	if x != nil && x.Offered != nil {
+		return *x.Offered
 	}
 	return 0
 }
@@ -3540,12 +3550,15 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\bdraining\x18\x02 \x01(\bR\bdraining\x12\x14\n" +
 	"\x05nonce\x18\x03 \x01(\x04R\x05nonce\"$\n" +
 	"\fHeartbeatAck\x12\x14\n" +
-	"\x05nonce\x18\x01 \x01(\x04R\x05nonce\"[\n" +
+	"\x05nonce\x18\x01 \x01(\x04R\x05nonce\"\x86\x01\n" +
 	"\n" +
 	"LimitUsage\x12\x19\n" +
 	"\blimit_id\x18\x01 \x01(\tR\alimitId\x12\x1a\n" +
 	"\badmitted\x18\x02 \x01(\x04R\badmitted\x12\x16\n" +
-	"\x06denied\x18\x03 \x01(\x04R\x06denied\"o\n" +
+	"\x06denied\x18\x03 \x01(\x04R\x06denied\x12\x1d\n" +
+	"\aoffered\x18\x04 \x01(\x04H\x00R\aoffered\x88\x01\x01B\n" +
+	"\n" +
+	"\b_offered\"o\n" +
 	"\aDrained\x125\n" +
 	"\x06limits\x18\x01 \x03(\v2\x1d.headgate.quota.v1.LimitUsageR\x06limits\x12-\n" +
 	"\x04last\x18\x02 \x01(\v2\x19.headgate.quota.v1.ReportR\x04last\"V\n" +
@@ -3906,6 +3919,7 @@ func file_api_quota_v1_quota_proto_init() {
 		(*OperatorMessage_HeartbeatAck)(nil),
 		(*OperatorMessage_Grant)(nil),
 	}
+	file_api_quota_v1_quota_proto_msgTypes[11].OneofWrappers = []any{}
 	file_api_quota_v1_quota_proto_msgTypes[15].OneofWrappers = []any{}
 	file_api_quota_v1_quota_proto_msgTypes[22].OneofWrappers = []any{}
 	file_api_quota_v1_quota_proto_msgTypes[29].OneofWrappers = []any{
