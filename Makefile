@@ -63,6 +63,7 @@ generate-config: generate-manifests $(HELM)
 .PHONY: generate-reference
 generate-reference: generate-api
 	@$(GO) run ./hack/reference config/crd/bases/ratelimit.headgate.dev_ratelimitpolicies.yaml hack/reference/examples.yaml docs/reference/policy.md
+	@$(GO) run ./hack/reference/metrics docs/reference/metrics.md
 
 .PHONY: generate-proto
 generate-proto: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) | protoc

@@ -47,18 +47,24 @@ func (w *Webhook) Default(ctx context.Context, pod *corev1.Pod) error {
 	subject.Namespace = req.Namespace // not yet set in a pod that is being created
 	policies, out, err := w.inject(ctx, subject)
 	if err != nil {
+		result := resultNotInjectable
 		if !errors.Is(err, ErrNotInjectable) {
+			result = resultError
 			log.Error(err, "Leaving a pod without the sidecar", "namespace", req.Namespace, "generateName", pod.GenerateName)
 		} else if !target.OptedOut(pod.Labels) && (req.DryRun == nil || !*req.DryRun) {
 			w.Recorder.Eventf(policies[0], nil, corev1.EventTypeWarning, string(v1alpha1.EventNotInjected), string(v1alpha1.ActionInject),
 				"Pod %s of %s: %v", pod.GenerateName+pod.Name, ownerName(pod), err)
 		}
+		injections.WithLabelValues(result).Inc()
 		return nil
 	}
-	if out != nil {
-		out.Namespace = pod.Namespace
-		*pod = *out
+	if out == nil {
+		injections.WithLabelValues(resultNotCovered).Inc()
+		return nil
 	}
+	injections.WithLabelValues(resultInjected).Inc()
+	out.Namespace = pod.Namespace
+	*pod = *out
 	return nil
 }
 

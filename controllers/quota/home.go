@@ -278,7 +278,18 @@ func (h *Home) unheard(p *policy) []string {
 }
 
 func (pod *pod) covered(p *policy) bool {
-	return slices.ContainsFunc(p.targets, func(w target.Workload) bool { return slices.Contains(pod.state.Owners, w) })
+	_, ok := pod.target(p)
+	return ok
+}
+
+// target is the workload for which a policy covers the pod, if it does.
+func (pod *pod) target(p *policy) (target.Workload, bool) {
+	for _, w := range p.targets {
+		if slices.Contains(pod.state.Owners, w) {
+			return w, true
+		}
+	}
+	return target.Workload{}, false
 }
 
 // covering calls f for each account that covers the pod.

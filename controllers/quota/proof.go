@@ -10,6 +10,7 @@ type process struct {
 	incarnation string
 	started     time.Time // by the node's clock
 	bootID      string    // of the node, when the process registered
+	demand      demand
 }
 
 // proofOfEnd says why a process is known to have ended, or returns "". Absence of the pod's object, its phase while the

@@ -86,16 +86,16 @@ func (s *Server) Connect(stream grpc.BidiStreamingServer[quotav1.SidecarMessage,
 	ctx := stream.Context()
 	id, err := s.Auth.Review(ctx, bearer(ctx))
 	if errors.Is(err, ErrUnauthenticated) {
-		refused.WithLabelValues("unauthenticated").Inc()
+		refused.WithLabelValues(refusedUnauthenticated).Inc()
 		return status.Error(codes.Unauthenticated, err.Error())
 	} else if err != nil {
-		refused.WithLabelValues("review").Inc()
+		refused.WithLabelValues(refusedReview).Inc()
 		return status.Error(codes.Unavailable, err.Error())
 	}
 	inbox := receive(stream)
 	hello, err := awaitHello(ctx, inbox)
 	if err != nil {
-		refused.WithLabelValues("hello").Inc()
+		refused.WithLabelValues(refusedHello).Inc()
 		return err
 	}
 	epoch, redirect, err := s.lead(ctx)
@@ -153,7 +153,7 @@ func (s *Server) serve(stream quotav1.Quota_ConnectServer, inbox <-chan received
 				return m.err
 			}
 			if budget--; budget < 0 {
-				refused.WithLabelValues("rate").Inc()
+				refused.WithLabelValues(refusedRate).Inc()
 				return status.Error(codes.ResourceExhausted, "too many messages")
 			}
 			if done := s.handle(id, ses, m.msg); done {

@@ -116,7 +116,7 @@ func (h *Home) register(uid types.UID, p *pod) {
 	p.unheard = false
 	if p.processes[s.incarnation] == nil {
 		p.processes[s.incarnation] = &process{
-			incarnation: s.incarnation, started: s.hello.StartedAt.AsTime(), bootID: h.nodes[p.state.Node].BootID,
+			incarnation: s.incarnation, started: s.hello.StartedAt.AsTime(), bootID: h.nodes[p.state.Node].BootID, demand: demand{},
 		}
 	}
 	s.want = h.want(p)
@@ -288,6 +288,9 @@ func (h *Home) report(uid types.UID, s *session, u *quotav1.Usage) {
 		if _, known := s.usage[l.LimitId]; known || len(s.usage) < maxUsage {
 			s.usage[l.LimitId] = l
 		}
+	}
+	if process := p.processes[s.incarnation]; process != nil {
+		process.demand.note(u.Limits, s.heard)
 	}
 	if u.Draining && !s.draining || quiet && !s.quiet {
 		s.draining, s.quiet = true, quiet

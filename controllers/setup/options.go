@@ -42,6 +42,7 @@ type Options struct {
 	WebhookPort, QuotaPort     int
 	MetricsAddress, HealthAddr string
 	SecureMetrics              bool
+	Pprof                      bool
 	Debug                      bool
 }
 
@@ -71,6 +72,7 @@ func Parse(args []string) (Options, error) {
 	fs.IntVar(&o.QuotaPort, "quota-port", 9444, "Port of the quota service that sidecars connect to.")
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443", "Address of the metrics endpoint; 0 turns it off.")
 	fs.BoolVar(&o.SecureMetrics, "metrics-secure", true, "Serve metrics over TLS to authenticated and authorised clients only.")
+	fs.BoolVar(&o.Pprof, "pprof", false, "Serve Go's profiles at /debug/pprof/ of the metrics endpoint, to clients that may get that path.")
 	fs.StringVar(&o.HealthAddr, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz.")
 	fs.BoolVar(&o.Debug, "debug", false, "Log more.")
 	if err := fs.Parse(args); err != nil {
@@ -100,6 +102,9 @@ func (o *Options) validate() error {
 	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
 	default:
 		errs = append(errs, fmt.Errorf("--sidecar-image-pull-policy %q: write Always, IfNotPresent or Never", o.PullPolicy))
+	}
+	if o.Pprof && !o.SecureMetrics {
+		errs = append(errs, errors.New("--pprof without --metrics-secure: profiles show what is in memory, to anybody; leave one of them out"))
 	}
 	if o.RolloutPatience < time.Second {
 		errs = append(errs, fmt.Errorf("--rollout-patience %s is below a second: write for example 1m", o.RolloutPatience))

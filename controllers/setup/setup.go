@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -80,14 +81,17 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func managerOptions(o Options, lock *leader.Lock, cert func(*tls.ClientHelloInfo) (*tls.Certificate, error)) manager.Options {
-	metrics := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: o.SecureMetrics}
+	server := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: o.SecureMetrics}
 	if o.SecureMetrics {
-		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
-		metrics.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = cert }}
+		server.FilterProvider = filters.WithAuthenticationAndAuthorization
+		server.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = cert }}
+	}
+	if o.Pprof {
+		server.ExtraHandlers = profiles()
 	}
 	return manager.Options{
 		Scheme:                              Scheme(),
-		Metrics:                             metrics,
+		Metrics:                             server,
 		HealthProbeBindAddress:              o.HealthAddr,
 		LeaderElection:                      true,
 		LeaderElectionResourceLockInterface: lock,
@@ -137,7 +141,7 @@ func addControllers(mgr ctrl.Manager, o Options, lock *leader.Lock, keeper *cert
 		Home: home, Auth: quota.NewReviewer(mgr.GetClient()), Elector: &elector{epochs: epochs, home: home},
 		Log: ctrl.Log.WithName("quota"),
 	}
-	quota.RegisterMetrics(home)
+	metrics.Registry.MustRegister(Collectors(home, certs.Expiry{Serving: keeper.GetCertificate, CA: keeper.CA}, mgr.GetCache())...)
 	hook := &injector.Webhook{
 		Config: o.sidecar(), Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("headgate-injector"),
 	}
