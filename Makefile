@@ -101,6 +101,8 @@ unit: ## Unit tests with the race detector, against a real API server where they
 	cd hack/tools && $(GO) test ./image
 	@# What others have written about the protocols: h2spec, gRPC's interoperability cases.
 	cd test/conformance && $(GO) test -race ./...
+	@# Alerts, runbooks and dashboards, against the metrics that exist.
+	cd test/monitoring && $(GO) test -race ./...
 
 .PHONY: chart
 chart: $(HELM) $(KUSTOMIZE) ## Check that the chart and config/default render.
