@@ -114,8 +114,8 @@ chart: $(HELM) $(KUSTOMIZE) ## Check that the chart and config/default render.
 # These need a cluster: CLUSTER=local, which they start, or CLUSTER=current.
 
 .PHONY: e2e
-e2e: $(HELM) ## End-to-end tests on a real cluster; records and logs are kept in bin/e2e.
-	@HELM=$(HELM) $(GO) test -tags e2e -count=1 -timeout 40m -parallel 4 -v ./test/e2e
+e2e: $(HELM) $(ADAPTER) ## End-to-end tests on a real cluster; records and logs are kept in bin/e2e.
+	@HELM=$(HELM) ADAPTER=$(ADAPTER) $(GO) test -tags e2e -count=1 -timeout 40m -parallel 4 -v ./test/e2e
 
 .PHONY: demo
 demo: ## Watch a limit hold while pods come and go: cluster, operator, app, load and verdict.

@@ -5,6 +5,8 @@
 TOOLS_HASH := $(shell cat hack/tools/go.mod hack/tools/go.sum $(filter-out %_test.go,$(wildcard hack/tools/image/*.go)) | sha256sum | cut -c1-12)
 LINT_HASH  := $(shell cat hack/tools/lint/go.mod hack/tools/lint/go.sum | sha256sum | cut -c1-12)
 TOOLS_BIN  := $(HEADGATE_CACHE)/tools/$(TOOLS_HASH)
+ADAPTER_HASH := $(shell cat hack/tools/adapter/go.mod hack/tools/adapter/go.sum | sha256sum | cut -c1-12)
+ADAPTER_BIN  := $(HEADGATE_CACHE)/tools/adapter-$(ADAPTER_HASH)
 LINT_BIN   := $(HEADGATE_CACHE)/tools/lint-$(LINT_HASH)
 
 CONTROLLER_GEN     := $(TOOLS_BIN)/controller-gen
@@ -14,6 +16,9 @@ KUSTOMIZE          := $(TOOLS_BIN)/kustomize
 HELM               := $(TOOLS_BIN)/helm
 IMAGE              := $(TOOLS_BIN)/image
 GOLANGCI_LINT      := $(LINT_BIN)/golangci-lint
+
+# prometheus-adapter, for the test of autoscaling: its dependencies would hold back the others'.
+ADAPTER            := $(ADAPTER_BIN)/adapter
 
 TOOLS := $(CONTROLLER_GEN) $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) $(KUSTOMIZE) $(HELM) $(IMAGE) $(GOLANGCI_LINT)
 
@@ -38,4 +43,10 @@ $(LINT_BIN)/%:
 	@echo "building $(@F) (a few minutes the first time)"
 	@mkdir -p $(@D)
 	@CGO_ENABLED=0 $(GO) build -C hack/tools/lint -ldflags "-s -w" -o $@.partial $(package)
+	@mv $@.partial $@
+
+$(ADAPTER_BIN)/%:
+	@echo "building prometheus-adapter (a few minutes the first time)"
+	@mkdir -p $(@D)
+	@CGO_ENABLED=0 $(GO) build -C hack/tools/adapter -ldflags "-s -w" -o $@.partial sigs.k8s.io/prometheus-adapter/cmd/adapter
 	@mv $@.partial $@

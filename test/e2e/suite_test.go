@@ -44,6 +44,8 @@ func TestApps(t *testing.T) {
 		test func(*testing.T)
 	}{
 		{"the total holds while an autoscaler follows the load", totalHoldsWhileAnAutoscalerFollowsTheLoad},
+		{"an autoscaler follows what is offered", autoscalerFollowsWhatIsOffered},
+		{"Prometheus sees what clients sent", prometheusSeesWhatClientsSent},
 		{"no request is lost in rollouts, evictions and rests", noRequestIsLostInRollouts},
 		{"ports by number are redirected, and probes spend nothing", numbersAreRedirected},
 		{"what cannot be injected is named and runs on", whatCannotBeInjected},
