@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -42,7 +42,9 @@ const WebhookName = "inject.ratelimit.headgate.dev"
 
 // Run runs the operator until the context ends or leadership is lost.
 func Run(ctx context.Context, o Options) error {
-	ctrl.SetLogger(zap.New(zap.UseDevMode(false), func(z *zap.Options) { z.Development = o.Debug }))
+	log := logger(os.Stderr, o.Debug)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client-go"))
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("cluster configuration: %w", err)

@@ -132,7 +132,7 @@ func prometheusSeesWhatClientsSent(t *testing.T) {
 		return nil
 	})
 
-	run := s.load(app, load.Client{Rate: 60, Connections: load.New, Key: "a"}, load.Client{Rate: 60, Connections: load.Renewed, Key: "b"})
+	run := s.load(app, load.Client{Rate: 60, Connections: load.New, Key: secretKey + "a"}, load.Client{Rate: 60, Connections: load.Renewed, Key: secretKey + "b"})
 	s.until(run, 120*25) // longer than the window of what is offered
 	offered := fmt.Sprintf(`headgate_offered_requests_per_second{namespace=%q,policy="all",limit="all",workload="app"}`, s.name)
 	got, err := p.Number(s.ctx, offered)
@@ -164,6 +164,7 @@ func prometheusSeesWhatClientsSent(t *testing.T) {
 	})
 	s.Logf("Prometheus counts %d admitted and %d denied, as the clients do", sent.Admitted, sent.Denied)
 	s.rulesAreLoaded(p)
+	s.nothingLeaks(p)
 
 	s.scale(app, 0)
 	waitFor(s, rollout, "nothing to be offered", func(ctx context.Context) error {
@@ -209,6 +210,49 @@ func (s *space) panels(p *testbed.Prometheus) {
 		}
 	}
 	s.Logf("%d expressions of the dashboards were evaluated", shown)
+}
+
+// secretKey begins the keys of the requests: nobody may find them in a log or a metric.
+const secretKey = "key-that-nobody-may-see-"
+
+// nothingLeaks looks for keys of requests and tokens in the logs, whose lines it wants to be JSON, and in what is scraped.
+func (s *space) nothingLeaks(p *testbed.Prometheus) {
+	s.Helper()
+	lines := 0
+	for _, of := range [][]string{
+		{"-n", s.name, "-l", "app.kubernetes.io/name=app", "-c", "headgate"},
+		{"-n", testbed.Namespace, "-l", "app.kubernetes.io/component=operator"},
+	} {
+		cmd := exec.CommandContext(s.ctx, filepath.Join(suite.Binaries(), "kubectl"), append([]string{"logs", "--tail=5000"}, of...)...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+suite.Kubeconfig)
+		out, err := cmd.Output()
+		s.must(err, "logs")
+		for line := range strings.Lines(string(out)) {
+			lines++
+			var keys struct{ Time, Level, Msg string }
+			if err := json.Unmarshal([]byte(line), &keys); err != nil || keys.Time == "" || keys.Level == "" || keys.Msg == "" {
+				s.Errorf("a line of a log is no JSON with time, level and msg: %s", line)
+			}
+			if strings.Contains(line, secretKey) || strings.Contains(line, "eyJhbGciOi") {
+				s.Errorf("a key or a token is in a log: %s", line)
+			}
+		}
+	}
+	if lines == 0 {
+		s.Error("nothing was logged, so nothing was looked at")
+	}
+	s.Logf("%d lines of logs are JSON and name no key", lines)
+	var labels struct{ Data []string }
+	s.must(p.Get(s.ctx, "/api/v1/labels", &labels), "labels")
+	for _, l := range labels.Data {
+		var values struct{ Data []string }
+		s.must(p.Get(s.ctx, "/api/v1/label/"+l+"/values", &values), "values")
+		for _, v := range values.Data {
+			if strings.Contains(v, secretKey) {
+				s.Errorf("label %s has value %s", l, v)
+			}
+		}
+	}
 }
 
 func (s *space) rulesAreLoaded(p *testbed.Prometheus) {
