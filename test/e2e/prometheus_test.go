@@ -58,7 +58,7 @@ func (s *space) prometheus() *testbed.Prometheus {
 	var secret corev1.Secret
 	s.must(suite.Get(s.ctx, client.ObjectKey{Namespace: testbed.Namespace, Name: testbed.Operator + "-cert"}, &secret), "certificate")
 	s.must(os.WriteFile(filepath.Join(dir, "ca.crt"), secret.Data["ca.crt"], 0o600), "CA")
-	s.must(os.WriteFile(filepath.Join(dir, "token"), []byte(s.token("prometheus", testbed.Operator+"-metrics-reader")), 0o600), "token")
+	s.must(os.WriteFile(filepath.Join(dir, "token"), []byte(s.token("prometheus", testbed.Release+"-metrics-reader")), 0o600), "token")
 
 	var config map[string]any
 	s.must(yaml.Unmarshal(s.block("autoscaling.md", "Prometheus"), &config), "configuration")
@@ -306,7 +306,7 @@ func (s *space) onlyReadersRead(p *testbed.Prometheus) {
 	}{
 		{"nobody", "", "/metrics", http.StatusUnauthorized},
 		{"somebody", s.token("somebody", ""), "/metrics", http.StatusForbidden},
-		{"a reader of metrics", s.token("reader", testbed.Operator+"-metrics-reader"), "/metrics", http.StatusOK},
+		{"a reader of metrics", s.token("reader", testbed.Release+"-metrics-reader"), "/metrics", http.StatusOK},
 		{"an administrator, while profiles are off", s.token("administrator", "cluster-admin"), "/debug/pprof/heap", http.StatusNotFound},
 	} {
 		req, err := http.NewRequestWithContext(s.ctx, http.MethodGet, address+c.path, nil)

@@ -72,7 +72,7 @@ const ofOperator = `
 ## Of the operator
 
 On port 8443 of each replica at ` + "`/metrics`" + `, over TLS, for clients whose token may ` + "`get`" + ` that path: the chart's ClusterRole
-` + "`headgate-operator-metrics-reader`" + ` says so, ` + "`metrics.readers`" + ` binds it. The chart's ServiceMonitor (` + "`metrics.serviceMonitor.enabled`" + `) keeps
+` + "`headgate-metrics-reader`" + ` says so, ` + "`metrics.readers`" + ` binds it. The chart's ServiceMonitor (` + "`metrics.serviceMonitor.enabled`" + `) keeps
 the label namespace as the operator says it: that of the policy. controller-runtime's, client-go's and Go's own metrics are there too.
 
 `
