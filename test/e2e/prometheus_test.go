@@ -60,13 +60,16 @@ func (s *space) prometheus() *testbed.Prometheus {
 	s.must(os.WriteFile(filepath.Join(dir, "ca.crt"), secret.Data["ca.crt"], 0o600), "CA")
 	s.must(os.WriteFile(filepath.Join(dir, "token"), []byte(s.token("prometheus", testbed.Release+"-metrics-reader")), 0o600), "token")
 
+	// Debian's cannot ask Kubernetes for its targets, so it is told what it would find.
+	pods, endpoints := filepath.Join(dir, "pods.json"), filepath.Join(dir, "endpoints.json")
+	s.must(suite.Discover(s.ctx, pods, endpoints), "targets")
 	var config map[string]any
 	s.must(yaml.Unmarshal(s.block("autoscaling.md", "Prometheus"), &config), "configuration")
 	for _, job := range config["scrape_configs"].([]any) {
 		job := job.(map[string]any)
-		for _, sd := range job["kubernetes_sd_configs"].([]any) {
-			sd.(map[string]any)["kubeconfig_file"] = suite.Kubeconfig
-		}
+		file := map[string]string{"pod": pods, "endpointslice": endpoints}[job["kubernetes_sd_configs"].([]any)[0].(map[string]any)["role"].(string)]
+		job["file_sd_configs"] = []any{map[string]any{"files": []string{file}, "refresh_interval": "1s"}}
+		delete(job, "kubernetes_sd_configs")
 		if job["scheme"] == "https" {
 			job["authorization"] = map[string]any{"credentials_file": filepath.Join(dir, "token")}
 			job["tls_config"].(map[string]any)["ca_file"] = filepath.Join(dir, "ca.crt")
