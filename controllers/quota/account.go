@@ -22,8 +22,8 @@ type account struct {
 	ledger *escrow.Ledger // of equal shares
 	// lending is of limits that are lent. Neither is there for scope PerPod: every pod has the whole.
 	lending *lending
-	// from is the limit's former life, under another strategy: nothing is granted before that is out of use.
-	from  *account
+	// from are the limit's former lives, under another strategy: nothing is granted before they are out of use.
+	from  []*account
 	dirty bool
 }
 
@@ -36,12 +36,10 @@ func newAccount(limit *quotav1.Limit, fill uint64, unregistered []string) *accou
 	return a
 }
 
-// waits reports whether the limit's former life may still be in use.
+// waits reports whether a former life of the limit may still be in use.
 func (a *account) waits() bool {
-	if a.from != nil && !a.from.inUse() {
-		a.from = nil
-	}
-	return a.from != nil
+	a.from = slices.DeleteFunc(a.from, func(f *account) bool { return !f.inUse() })
+	return len(a.from) > 0
 }
 
 // inUse reports whether a process may still act on the limit.

@@ -187,6 +187,7 @@ func (h *Home) withdraw(key types.NamespacedName) {
 // openAccounts gives every limit of a policy its account, and joins the pods that are connected.
 func (h *Home) openAccounts(p *policy) {
 	keep := map[string]bool{}
+	met := len(p.accounts) == 0 && !p.first // pods may have been enforcing it before
 	for _, l := range p.compiled.Limits {
 		keep[l.Id] = true
 		if a := p.accounts[l.Id]; a != nil {
@@ -219,6 +220,13 @@ func (h *Home) openAccounts(p *policy) {
 			h.retire(p, id, a)
 		}
 	}
+	if met {
+		for uid, pod := range h.pods {
+			if pod.session != nil {
+				h.recall(uid, pod)
+			}
+		}
+	}
 	p.first = false
 }
 
@@ -232,7 +240,7 @@ func (h *Home) retire(p *policy, id string, a *account) {
 	for _, next := range p.accounts {
 		same := next.limit.Name == a.limit.Name && next.limit.GetVariant().GetName() == a.limit.GetVariant().GetName()
 		if same && next.limit.Strategy != a.limit.Strategy {
-			next.from = a
+			next.from = append(next.from, a)
 		}
 	}
 }

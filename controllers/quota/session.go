@@ -120,6 +120,9 @@ func (h *Home) register(uid types.UID, p *pod) {
 		}
 	}
 	s.want = h.want(p)
+	if h.leading {
+		h.recall(uid, p)
+	}
 	h.covering(p, func(_ *policy, a *account) { h.join(a, uid, p) })
 	h.changed(p)
 }

@@ -104,13 +104,17 @@ func (e *Engine) SnapshotVersion() string {
 	return ""
 }
 
-// Holdings are the shares in force.
+// Holdings are the shares in force. A limit that is lent is among them with the smallest share, for a leader that knows it in
+// another form only; what is held of it is said in the Report.
 func (e *Engine) Holdings() []*quotav1.Holding {
 	var out []*quotav1.Holding
 	if t := e.table.Load(); t != nil {
 		for _, l := range t.limits {
-			if l.units > 0 {
+			switch {
+			case l.units > 0:
 				out = append(out, &quotav1.Holding{LimitId: l.id, Units: l.units})
+			case l.account.lent != nil:
+				out = append(out, &quotav1.Holding{LimitId: l.id, Units: 1})
 			}
 		}
 	}
