@@ -203,11 +203,16 @@ func TestAFloodOfKeysDoesNotReachTheMint(t *testing.T) {
 	})
 	c := newCluster(t, l)
 	c.startAll(2)
-	for i := range 5000 {
-		c.pods[0].once("X-Api-Key", fmt.Sprint(i))
+	const keys = 100_000 // what a million a minute are in 6 s
+	most := 0
+	for i := range keys {
+		c.pods[i%2].once("X-Api-Key", fmt.Sprint(i))
+		if i%100 == 0 {
+			most = max(most, c.leader.home.Accounts())
+		}
 	}
-	if n := c.leader.home.Accounts(); n > 200 {
-		t.Errorf("5000 keys of one pod made %d accounts at the mint", n)
+	if t.Logf("%d accounts at the mint", most); most > 2*512 {
+		t.Errorf("%d keys made %d accounts at the mint, more than two pods may borrow for at a time", keys, most)
 	}
 	eventually(t, "a key is lent to after the flood", func() bool { return c.pods[1].once("X-Api-Key", "late") })
 	c.lawful(l)
