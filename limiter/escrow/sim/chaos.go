@@ -22,6 +22,9 @@ func Chaos(seed uint64) *World {
 	l.MaxCost = min(l.Burst, pick(1, 1, 2, 5))
 	drift := int64(1000)
 	w := New(seed, l, pick(200, 500, 1000)*millisecond, drift)
+	if l.Keyed {
+		w.Keys(int(pick(1, 1, 3)))
+	}
 	w.Hasty = true
 	w.Forgetful = r.IntN(3) == 0
 	w.Step = pick(5, 10, 20) * millisecond

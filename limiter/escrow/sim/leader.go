@@ -16,7 +16,7 @@ type Leader struct {
 	clock  Clock
 	epoch  uint64
 	fleet  *escrow.Fleet
-	mint   *escrow.Mint
+	mints  []*escrow.Mint  // by account
 	ended  map[string]bool // pods proven gone, whose messages are dropped
 	alive  bool
 	frozen int64 // until when
@@ -26,8 +26,9 @@ type Leader struct {
 
 // remainder is a leader's last word, where the next leader finds it once.
 type remainder struct {
-	rest, account escrow.Remainder
-	shared        bool
+	rest     escrow.Remainder
+	accounts []escrow.Remainder
+	shared   bool
 }
 
 // Elect makes a process the leader, as soon as the lease of the one before allows.
@@ -68,10 +69,12 @@ func (w *World) Lead() {
 		}
 	}
 	d.fleet = escrow.NewFleet(w.limit, w.sleep, r, d.time())
-	if left != nil {
-		d.mint = d.fleet.Restore(left.account, d.time())
-	} else {
-		d.mint = d.fleet.Account(d.time())
+	for k := range w.Oracles {
+		if left != nil {
+			d.mints = append(d.mints, d.fleet.Restore(left.accounts[k], d.time()))
+		} else {
+			d.mints = append(d.mints, d.fleet.Account(d.time()))
+		}
 	}
 	w.leaders = append(w.leaders, d)
 	w.leader = d
@@ -143,8 +146,11 @@ func (w *World) Restart(after int64) {
 	}
 	d.fleet.Stop(d.time())
 	if rest, ok := d.fleet.Rest(); ok && (!w.Hasty || w.rand.IntN(4) > 0) {
-		account, _ := d.mint.Remainder()
-		w.left = &remainder{rest: rest, account: account, shared: d.fleet.Shared()}
+		w.left = &remainder{rest: rest, shared: d.fleet.Shared()}
+		for _, m := range d.mints {
+			account, _ := m.Remainder()
+			w.left.accounts = append(w.left.accounts, account)
+		}
 	}
 	d.renews = -w.Lease * 2
 	w.leader = nil
@@ -163,18 +169,22 @@ func (d *Leader) flush() {
 		p := w.pod(id)
 		w.carry(&p.down, p.deaf, func() { p.do(func() { p.sleeper.Order(o, p.time()) }) })
 	})
-	d.mint.Lend(now, func(id string, l escrow.Loan) {
-		p := w.pod(id)
-		w.carry(&p.down, p.deaf, func() { p.do(func() { p.holder.Loan(l) }) })
-	})
-	if w.Forgetful && d.mint.Forgettable(now) {
-		d.mint.Forget()
-		d.mint = d.fleet.Account(now)
+	for k, m := range d.mints {
+		m.Lend(now, func(id string, l escrow.Loan) {
+			p := w.pod(id)
+			w.carry(&p.down, p.deaf, func() { p.do(func() { p.tills[k].holder.Loan(l) }) })
+		})
+		if w.Forgetful && m.Forgettable(now) {
+			m.Forget()
+			d.mints[k] = d.fleet.Account(now)
+		}
 	}
 	if w.edited && d == w.leader && d.fleet.Limit() == w.limit && d.fleet.Leading(now) && d.fleet.Settled() {
 		w.edited = false
 		w.ceiling = w.limit
-		w.Oracle.SettledAt(w.limit, w.now)
+		for _, o := range w.Oracles {
+			o.SettledAt(w.limit, w.now)
+		}
 	}
 }
 
@@ -205,16 +215,23 @@ func (d *Leader) receive(p *Pod, m any) {
 		d.w.carry(&p.down, p.deaf, func() { p.do(func() { p.welcome(d, w) }) })
 	case hello:
 		d.fleet.Hello(p.ID, p.ID, m.beat, now)
-		d.mint.Claim(p.ID, m.claim, now)
+		d.hear(p, m.claims, now)
 	case escrow.Beat:
 		d.fleet.Beat(p.ID, m, now)
-	case escrow.Claim:
-		d.mint.Claim(p.ID, m, now)
+	case claim:
+		d.mints[m.account].Claim(p.ID, m.Claim, now)
 	case drained:
-		d.mint.Claim(p.ID, m.claim, now)
+		d.hear(p, m.claims, now)
 		d.gone(p)
 	}
 	d.flush()
+}
+
+// hear takes in the claims of every account.
+func (d *Leader) hear(p *Pod, claims []escrow.Claim, now int64) {
+	for k, c := range claims {
+		d.mints[k].Claim(p.ID, c, now)
+	}
 }
 
 // gone takes in the proof that a pod has ended.

@@ -80,7 +80,7 @@ func MeasurePeer(s Scenario, peer Peer, seed uint64) Result {
 	}
 	r.Mean = float64(w.Admitted-admitted) / full
 	r.Messages = float64(w.Messages-messages) / lived
-	r.Broken, r.Most = w.Oracle.Broken(), w.Oracle.Tightest()
+	r.Broken, r.Most = w.Broken(), w.Tightest()
 	r.Leader = (w.Worked - worked).Seconds() / lived * 1000
 	if s.Back > s.Gone {
 		from, until := (s.Gone+2*escrow.Sleep-s.Warm)/ten, (s.Back-s.Warm)/ten

@@ -22,10 +22,8 @@ type Pod struct {
 	w        *World
 	clock    Clock
 	sleeper  *escrow.Sleeper
-	holder   *escrow.Holder
+	tills    []*till // by account
 	leader   *Leader // whose welcome it follows
-	held     []request
-	cost     int64 // of what is held
 	alive    bool
 	draining bool
 	dialled  bool
@@ -39,6 +37,14 @@ type Pod struct {
 	pursed   bool // takes from a purse what is at hand
 }
 
+// till is the pod's side of one account.
+type till struct {
+	account int
+	holder  *escrow.Holder
+	held    []request
+	cost    int64 // of what is held
+}
+
 type request struct {
 	cost  int64
 	until int64
@@ -47,17 +53,23 @@ type request struct {
 type (
 	dial  struct{}
 	hello struct {
-		beat  escrow.Beat
-		claim escrow.Claim
+		beat   escrow.Beat
+		claims []escrow.Claim
 	}
-	drained struct{ claim escrow.Claim }
+	claim struct {
+		account int
+		escrow.Claim
+	}
+	drained struct{ claims []escrow.Claim }
 )
 
 // Start starts a pod.
 func (w *World) Start(rate float64) *Pod {
 	p := &Pod{ID: fmt.Sprintf("pod-%d", len(w.pods)), Rate: rate, Cost: 1, w: w, clock: w.clock(), alive: true, asked: -1 << 60}
 	p.sleeper = escrow.NewSleeper(w.sleep, p.time())
-	p.holder = p.sleeper.Account(p.time())
+	for k := range w.Oracles {
+		p.tills = append(p.tills, &till{account: k, holder: p.sleeper.Account(p.time())})
+	}
 	w.pods = append(w.pods, p)
 	w.Every(w.Step, func() bool {
 		if p.alive && w.now >= p.frozen {
@@ -105,9 +117,11 @@ func (p *Pod) step() {
 	}
 	p.serve()
 	p.talk()
-	if w.Forgetful && p.holder.Forgettable(p.time()) {
-		p.holder.Forget()
-		p.holder = p.sleeper.Account(p.time())
+	for _, t := range p.tills {
+		if w.Forgetful && t.holder.Forgettable(p.time()) {
+			t.holder.Forget()
+			t.holder = p.sleeper.Account(p.time())
+		}
 	}
 }
 
@@ -117,67 +131,82 @@ func (p *Pod) welcome(d *Leader, m escrow.Welcome) {
 		return
 	}
 	p.leader = d
-	p.send(d, hello{p.sleeper.Hello(p.time()), p.holder.Registration(p.time())})
+	first := hello{beat: p.sleeper.Hello(p.time())}
+	for _, t := range p.tills {
+		first.claims = append(first.claims, t.holder.Registration(p.time()))
+	}
+	p.send(d, first)
 }
 
 func (p *Pod) arrive() {
 	p.w.Offered += p.Cost
 	if p.w.Peer != nil {
 		if p.w.Peer.admit(p.w, p) {
-			p.admitted(p.Cost)
+			p.admitted(p.tills[0], p.Cost)
 		}
 		return
 	}
-	if p.pursed && p.holder.Purse().Take(p.Cost) {
-		p.admitted(p.Cost)
+	t := p.tills[0]
+	if n := len(p.tills); n > 1 {
+		t = p.tills[p.w.rand.IntN(n)]
+	}
+	if p.pursed && t.holder.Purse().Take(p.Cost) {
+		p.admitted(t, p.Cost)
 		return
 	}
-	p.holder.Arrive(p.Cost, p.time())
-	p.held = append(p.held, request{p.Cost, p.w.now + p.w.Hold})
-	p.cost += p.Cost
+	t.holder.Arrive(p.Cost, p.time())
+	t.held = append(t.held, request{p.Cost, p.w.now + p.w.Hold})
+	t.cost += p.Cost
 }
 
 // serve admits what it can, in the order of arrival, and denies what has waited for too long.
 func (p *Pod) serve() {
+	for _, t := range p.tills {
+		p.serveOne(t)
+	}
+}
+
+func (p *Pod) serveOne(t *till) {
 	if p.pursed {
-		if len(p.held) > 0 {
-			p.holder.Empty(p.time())
+		if len(t.held) > 0 {
+			t.holder.Empty(p.time())
 		}
 		defer func() {
-			if len(p.held) == 0 {
-				p.holder.Stock(p.time())
+			if len(t.held) == 0 {
+				t.holder.Stock(p.time())
 			}
 		}()
 	}
 	n := 0
-	for n < len(p.held) {
-		r := p.held[n]
+	for n < len(t.held) {
+		r := t.held[n]
 		if r.until < p.w.now {
 			p.w.Denied += r.cost
-		} else if !p.admit(r.cost) {
+		} else if !p.admit(t, r.cost) {
 			break
 		}
-		p.cost -= r.cost
+		t.cost -= r.cost
 		n++
 	}
-	p.held = append(p.held[:0], p.held[n:]...)
+	t.held = append(t.held[:0], t.held[n:]...)
 	first := int64(0)
-	if len(p.held) > 0 {
-		first = p.held[0].cost
+	if len(t.held) > 0 {
+		first = t.held[0].cost
 	}
-	p.holder.Queue(p.cost, first)
+	t.holder.Queue(t.cost, first)
 }
 
-func (p *Pod) admit(cost int64) bool {
+func (p *Pod) admit(t *till, cost int64) bool {
 	w := p.w
 	if !p.patient {
-		if !p.holder.Take(cost, p.time()) {
+		if !t.holder.Take(cost, p.time()) {
 			return false
 		}
-		p.admitted(cost)
+		p.admitted(t, cost)
 		return true
 	}
-	r, ok := p.holder.Reserve(cost, p.time())
+	h := t.holder
+	r, ok := h.Reserve(cost, p.time())
 	if !ok {
 		return false
 	}
@@ -185,24 +214,23 @@ func (p *Pod) admit(cost int64) bool {
 	w.After(w.rand.Int64N(20*millisecond), func() {
 		p.do(func() {
 			if cancel {
-				p.holder.Cancel(r)
+				h.Cancel(r)
 				return
 			}
-			p.holder.Commit(r)
-			p.admitted(cost)
+			h.Commit(r)
+			p.admitted(t, cost)
 		})
 	})
 	return true
 }
 
-func (p *Pod) admitted(cost int64) {
+func (p *Pod) admitted(t *till, cost int64) {
 	p.w.Admitted += cost
 	p.Admitted += cost
-	p.w.Oracle.Admit(cost, p.w.now)
+	p.w.Oracles[t.account].Admit(cost, p.w.now)
 }
 
 // talk says what is due.
-
 func (p *Pod) talk() {
 	if p.leader == nil {
 		return
@@ -210,8 +238,10 @@ func (p *Pod) talk() {
 	if b, ok := p.sleeper.Beat(p.time()); ok {
 		p.send(p.leader, b)
 	}
-	if c, ok := p.holder.Claim(p.time()); ok {
-		p.send(p.leader, c)
+	for _, t := range p.tills {
+		if c, ok := t.holder.Claim(p.time()); ok {
+			p.send(p.leader, claim{t.account, c})
+		}
 	}
 }
 
@@ -242,7 +272,11 @@ func (p *Pod) Shutdown(serves, proof int64) {
 	p.sleeper.Drain()
 	p.w.After(serves, func() {
 		p.do(func() {
-			p.send(p.leader, drained{p.holder.Final(p.time())})
+			var last drained
+			for _, t := range p.tills {
+				last.claims = append(last.claims, t.holder.Final(p.time()))
+			}
+			p.send(p.leader, last)
 			p.Kill(proof)
 		})
 	})

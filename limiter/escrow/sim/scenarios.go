@@ -153,5 +153,5 @@ func Hourly(seed uint64) (admitted []int64, broken string) {
 		w.Run((h+1)*hour + minute)
 		admitted = append(admitted, w.Admitted)
 	}
-	return admitted, w.Oracle.Broken()
+	return admitted, w.Broken()
 }

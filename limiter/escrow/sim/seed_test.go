@@ -20,11 +20,11 @@ func TestNoSeedLetsMorePassThanOneBucketWould(t *testing.T) {
 	tightest := 0.0
 	run := func(s uint64) {
 		w := sim.Chaos(s)
-		if broken := w.Oracle.Broken(); broken != "" {
+		if broken := w.Broken(); broken != "" {
 			t.Errorf("seed %d: %s\nreplay: go test ./limiter/escrow/sim -run Seed -seed %d", s, broken, s)
 		}
 		admitted += w.Admitted
-		tightest = max(tightest, w.Oracle.Tightest())
+		tightest = max(tightest, w.Tightest())
 	}
 	if *seed != 0 {
 		run(*seed)

@@ -12,7 +12,7 @@ import (
 
 const millisecond = int64(1_000_000)
 
-// World is one limit with one account, its pods and its leaders.
+// World is one limit with its accounts, its pods and its leaders.
 type World struct {
 	// Net may be changed while the world runs.
 	Net Network
@@ -28,8 +28,8 @@ type World struct {
 	Hasty bool
 	// Forgetful makes pods and leaders forget the account whenever they may, and begin it anew.
 	Forgetful bool
-	// Oracle has seen every admission.
-	Oracle *Oracle
+	// Oracles have seen every admission, each those of one account.
+	Oracles []*Oracle
 	// What has happened so far: messages sent, and costs.
 	Messages, Offered, Admitted, Denied int64
 	// Worked is what the leaders' decisions took, in real time, where it is Metered. Nothing depends on it.
@@ -51,12 +51,35 @@ type World struct {
 	drift   int64
 }
 
-// New returns a world without pods or a leader. sleep is D; drift is at most how many millionths a clock is off.
+// New returns a world of one account without pods or a leader. sleep is D; drift is at most how many millionths a clock is off.
 func New(seed uint64, l escrow.Limit, sleep, drift int64) *World {
 	return &World{
-		Step: millisecond, Hold: 9 * millisecond, Lease: 1000 * millisecond, Oracle: NewOracle(l),
+		Step: millisecond, Hold: 9 * millisecond, Lease: 1000 * millisecond, Oracles: []*Oracle{NewOracle(l)},
 		rand: rand.New(rand.NewPCG(seed, 1)), limit: l, ceiling: l, sleep: sleep, drift: drift,
 	}
+}
+
+// Keys gives the world n accounts. Call it before anything else.
+func (w *World) Keys(n int) {
+	for len(w.Oracles) < n {
+		w.Oracles = append(w.Oracles, NewOracle(w.limit))
+	}
+}
+
+// Broken describes the first interval of each account in which the law was broken, or is empty.
+func (w *World) Broken() (broken string) {
+	for _, o := range w.Oracles {
+		broken += o.Broken()
+	}
+	return broken
+}
+
+// Tightest is the largest part of the burst that was in use of any account at any time.
+func (w *World) Tightest() (part float64) {
+	for _, o := range w.Oracles {
+		part = max(part, o.Tightest())
+	}
+	return part
 }
 
 // Now is the time of the world.
@@ -82,7 +105,9 @@ func (w *World) Edit(l escrow.Limit) {
 	w.ceiling.Burst = max(w.ceiling.Burst, l.Burst)
 	w.ceiling.MaxCost = max(w.ceiling.MaxCost, l.MaxCost)
 	w.edited = true
-	w.Oracle.Edited(l, w.now)
+	for _, o := range w.Oracles {
+		o.Edited(l, w.now)
+	}
 	if d := w.leader; d != nil {
 		d.do(func() { d.fleet.Edit(w.limit, d.time()) })
 	}
