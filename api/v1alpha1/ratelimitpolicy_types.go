@@ -70,11 +70,12 @@ type RateLimitPolicySpec struct {
 	Mode Mode `json:"mode,omitempty"`
 
 	// maxHold is how long a request that finds no token in its pod may be held while one may be on its way from another, as a
-	// duration from 0s (it is denied at once) to 1s, such as 10ms. Absent: 10ms. It is of use to limits whose tokens are lent.
+	// duration from 0s (it is denied at once) to 1s, such as 50ms. Absent: 100ms. Where the leader has said lately that there is none, a
+	// request is held for 10ms at most. It is of use to limits whose tokens are lent.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,8}(s|ms))+$') && duration(self) <= duration('1s')",message="maxHold must be a duration from 0s to 1s, such as 10ms"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,8}(s|ms))+$') && duration(self) <= duration('1s')",message="maxHold must be a duration from 0s to 1s, such as 50ms"
 	MaxHold string `json:"maxHold,omitempty"`
 
 	// exempt names requests that no limit of the policy counts.

@@ -191,7 +191,7 @@ func compileHold(hold string) (*uint64, error) {
 	}
 	d, err := time.ParseDuration(hold)
 	if err != nil || d < 0 || d > time.Second {
-		return nil, fmt.Errorf("%q is not a duration from 0s to 1s: write for example 10ms", hold)
+		return nil, fmt.Errorf("%q is not a duration from 0s to 1s: write for example 50ms", hold)
 	}
 	return new(uint64(d)), nil
 }

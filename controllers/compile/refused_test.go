@@ -47,7 +47,7 @@ func TestWhatCannotBeEnforcedIsRefusedWithWhatToWriteInstead(t *testing.T) {
 		"a cost expression that is a string":       {limit(`cost: {expression: "request.path"}`), []string{"spec.limits[1].cost.expression", "a number is needed", "write for example"}},
 		"a cost of two things":                     {limit(`cost: {tokens: 1, header: X}`), []string{"spec.limits[1].cost", "exactly one of"}},
 		"concurrency without a number":             {`limits: [{name: all, algorithm: Concurrency}]`, []string{"spec.limits[0].maxInFlight", "such as maxInFlight: 50"}},
-		"a hold that is too long":                  {limit(``) + "\nmaxHold: 2s", []string{"spec.maxHold", "from 0s to 1s", "10ms"}},
+		"a hold that is too long":                  {limit(``) + "\nmaxHold: 2s", []string{"spec.maxHold", "from 0s to 1s", "50ms"}},
 		"an exempt range that is none":             {limit(``) + "\nexempt: {cidrs: [10.0.0.0]}", []string{"spec.exempt.cidrs[0]", "no range of addresses", "10.0.0.0/8"}},
 		"an exempt path that does not compile":     {limit(``) + "\nexempt: {paths: [{type: RegularExpression, value: '('}]}", []string{"spec.exempt.paths[0].value", "RE2"}},
 	} {

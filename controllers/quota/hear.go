@@ -96,7 +96,7 @@ func (h *Home) lend(a *account, key string, m *escrow.Mint, now int64) {
 	b := a.lending
 	m.Lend(now, func(id string, l escrow.Loan) {
 		if s := h.sessions[id]; s != nil {
-			s.orders.loan(b.id, key, &quotav1.Loan{Key: []byte(key), Born: l.Born, Granted: l.Granted, Recall: l.Recall})
+			s.orders.loan(b.id, key, &quotav1.Loan{Key: []byte(key), Born: l.Born, Granted: l.Granted, Recall: l.Recall, Scarce: l.Scarce})
 			s.signal()
 		}
 	})

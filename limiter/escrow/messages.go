@@ -93,4 +93,6 @@ type Loan struct {
 	Granted int64
 	// Recall asks for what stands by: others are short.
 	Recall bool
+	// Scarce says that none is left: what has not been lent now comes as it is earned, if at all.
+	Scarce bool
 }

@@ -23,9 +23,11 @@ type Mint struct {
 	short     int   // how many borrowers may be lent something that they want,
 	sum       int64 // and how much that is together, in tokens
 	lost      []*borrower
-	idle      int   // how many borrowers would have something to stand by
-	standing  int64 // what such have borrowed, in tokens
-	recalled  int64 // when it was called back last, on the fleet's clock
+	asked     []*borrower // who wants more, and has heard nothing for long
+	idle      int         // how many borrowers would have something to stand by
+	standing  int64       // what such have borrowed, in tokens
+	scarce    bool        // none is left beside what is being lent, and none stands by
+	recalled  int64       // when it was called back last, on the fleet's clock
 
 	registered int64 // what existing processes said they held when they registered, in tokens
 	resumed    bool  // it goes on with what its predecessor left
@@ -129,6 +131,9 @@ func (m *Mint) Claim(id string, c Claim, now int64) {
 		if b.heard < b.granted && m.f.now-b.told >= resend {
 			m.lost = append(m.lost, b)
 		}
+		if b.want > b.granted && m.f.now-b.told >= answer && !slices.Contains(m.asked, b) {
+			m.asked = append(m.asked, b)
+		}
 	}
 	m.weigh(b)
 }
@@ -164,6 +169,7 @@ func (m *Mint) gone(p *pod) {
 	b.want, b.idle = 0, false
 	m.weigh(b)
 	m.lost = slices.DeleteFunc(m.lost, func(x *borrower) bool { return x == b })
+	m.asked = slices.DeleteFunc(m.asked, func(x *borrower) bool { return x == b })
 	delete(m.borrowers, p)
 	for i, x := range m.order {
 		if x == b {

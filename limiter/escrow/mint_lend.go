@@ -16,6 +16,8 @@ const (
 	serving = 40 * int64(time.Millisecond)
 	// resend is how long a loan may stay unheard of before it is sent again.
 	resend = 20 * int64(time.Millisecond)
+	// answer is how long a process that is short may hear nothing before it is told that there is none.
+	answer = 100 * int64(time.Millisecond)
 )
 
 // Lend calls emit with every loan that is due. Call it after each claim, and when Next has passed.
@@ -28,6 +30,7 @@ func (m *Mint) Lend(now int64, emit func(id string, l Loan)) {
 	}
 	m.f.advance(now)
 	m.sync()
+	m.scarce = m.lendable() == 0 && m.standing == 0
 	for _, b := range m.lost {
 		m.tell(b, emit) // the total, so nothing is lent twice
 	}
@@ -36,6 +39,7 @@ func (m *Mint) Lend(now int64, emit func(id string, l Loan)) {
 	switch {
 	case m.short > 0:
 		m.recall(emit)
+		m.refuse(emit)
 	case m.idle > 0:
 		m.standBy(emit)
 	}
@@ -54,6 +58,10 @@ func (m *Mint) serve(avail int64, emit func(id string, l Loan)) {
 		return
 	}
 	m.level(m.turns(avail, m.share(m.short)))
+	for _, g := range m.wants {
+		avail -= g
+	}
+	m.scarce = avail == 0 && m.standing == 0
 	for i, b := range m.order {
 		if g := m.wants[i]; g > 0 {
 			m.grant(b, g, emit)
@@ -73,6 +81,21 @@ func (m *Mint) standBy(emit func(id string, l Loan)) {
 			}
 		}
 	}
+}
+
+// refuse tells those that are short, and have heard nothing for long, that there is none: they need not hold requests for
+// it. Where something may come back soon they are told nothing.
+func (m *Mint) refuse(emit func(id string, l Loan)) {
+	if m.standing > 0 {
+		return
+	}
+	for _, b := range m.asked {
+		if b.open > 0 && b.least > m.lendable() && m.f.now-b.told >= answer {
+			m.scarce = true
+			m.tell(b, emit)
+		}
+	}
+	m.asked = m.asked[:0]
 }
 
 // recall calls back what stands by, since others are short.
@@ -194,7 +217,7 @@ func (m *Mint) grant(b *borrower, tokens int64, emit func(id string, l Loan)) {
 
 func (m *Mint) tell(b *borrower, emit func(id string, l Loan)) {
 	b.told = m.f.now
-	emit(b.pod.id, Loan{Epoch: m.f.recovery.Epoch, Born: b.born, Granted: b.granted})
+	emit(b.pod.id, Loan{Epoch: m.f.recovery.Epoch, Born: b.born, Granted: b.granted, Scarce: m.scarce})
 }
 
 // mulDivUp returns a*b/c, rounded up, or a time that does not come.

@@ -118,3 +118,58 @@ func TestPodsThatNobodyAsksSayNothingButThatTheyAreThere(t *testing.T) {
 		st.mint.Lend(st.now, func(id string, l escrow.Loan) { t.Fatalf("the leader lends %s %+v", id, l) })
 	}
 }
+
+func TestAPodThatIsShortIsToldThatThereIsNone(t *testing.T) {
+	st := newStage(t, escrow.Limit{Requests: 1, Period: uint64(3600 * sec), Burst: 4}, escrow.Recovery{Epoch: 1, First: true})
+	a := st.join("a", 1)
+	st.join("b", 1)
+	for range 8 {
+		a.h.Queue(1, 1)
+		st.pass(10 * ms)
+		a.h.Take(1, st.now)
+	}
+	a.h.Queue(0, 0)
+	st.pass(sec)
+	ask := func() (told int) {
+		c := a.h.Registration(st.now)
+		c.Want, c.Idle = c.Granted+1, false
+		st.mint.Claim("a", c, st.now)
+		st.mint.Lend(st.now, func(_ string, l escrow.Loan) {
+			if told++; l.Granted != c.Granted || !l.Scarce {
+				t.Errorf("told %+v by a pool that is empty", l)
+			}
+		})
+		st.now += 10 * ms
+		return told
+	}
+	if n := ask(); n != 1 {
+		t.Errorf("told %d times: requests are held for nothing", n)
+	}
+	if n := ask() + ask(); n != 0 {
+		t.Errorf("told %d times more at once", n)
+	}
+	st.now += sec
+	if n := ask(); n != 1 {
+		t.Errorf("told %d times after a while", n)
+	}
+}
+
+func TestNobodyIsToldThatThereIsNoneWhileWhatStandsByMayComeBack(t *testing.T) {
+	st := standing(t, 5, limit(1, 20))
+	a := st.procs[0]
+	st.procs = st.procs[:1] // the others are slow to answer
+	for range 20 {
+		a.h.Queue(1, 1)
+		st.pass(10 * ms)
+		a.h.Take(1, st.now)
+	}
+	st.now += sec
+	c := a.h.Registration(st.now)
+	c.Want, c.Idle = c.Granted+1, false
+	st.mint.Claim("a", c, st.now)
+	st.mint.Lend(st.now, func(id string, l escrow.Loan) {
+		if id == "a" {
+			t.Errorf("told %+v while the others have tokens that stand by", l)
+		}
+	})
+}

@@ -48,7 +48,8 @@ type tab struct {
 
 	queue   []*Held // guarded by of.mu, as is cost, of all that are in it
 	cost    int64
-	waiting atomic.Bool // somebody is in the queue: who comes now is not served before
+	scarce  limiter.Time // when the leader said last that none is left; guarded by of.mu
+	waiting atomic.Bool  // somebody is in the queue: who comes now is not served before
 }
 
 const (

@@ -138,7 +138,8 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 	if old != nil && old.sameAccounts(l) && (l.lent || old.units > 0 || fill == 0) {
 		l.account = old.account
 		if l.lent {
-			l.account.lent.patience(e.patience(l))
+			soon, _ := e.patience(l)
+			l.account.lent.patience(soon)
 		}
 		return nil
 	}
@@ -162,7 +163,8 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 		l.account.lent, err = e.newAdaptive(l.id, len(l.key) > 0, now)
 		if err == nil {
 			l.account.lent.adopt(e.welcome, now)
-			l.account.lent.patience(e.patience(l))
+			soon, _ := e.patience(l)
+			l.account.lent.patience(soon)
 		}
 	case len(l.key) == 0:
 		l.account.bucket, err = limiter.NewTokenBucketAt(now, l.shareRate, l.shareBurst, level)
@@ -172,13 +174,13 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 	return err
 }
 
-// patience is how long a request may wait for a limit's tokens.
-func (e *Engine) patience(l *Limit) time.Duration {
-	hold := e.options.Hold
+// patience is how long a request may wait for a limit's tokens: where none is left, and in any case.
+func (e *Engine) patience(l *Limit) (soon, until time.Duration) {
+	until = e.options.Hold
 	if l.hold >= 0 {
-		hold = l.hold
+		until = l.hold
 	}
-	return max(hold, l.delay)
+	return max(min(until, scarce), l.delay), max(until, l.delay)
 }
 
 // Stop ends all admission: from its return on every request is Unavailable. It comes before the final report.

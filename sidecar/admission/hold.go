@@ -66,7 +66,8 @@ func (e *Engine) decideOrHold(requests []*Request, now limiter.Time, then func(D
 
 // hold lets a request wait for the tokens of a match, or returns nil where that is of no use.
 func (e *Engine) hold(t *table, matches []match, m *match, requests []*Request, now limiter.Time, then func(Decision)) *Held {
-	h := &Held{table: t, matches: slices.Clone(matches), until: now.Add(e.patience(m.limit)), then: then}
+	soon, until := e.patience(m.limit)
+	h := &Held{table: t, matches: slices.Clone(matches), soon: now.Add(soon), until: now.Add(until), then: then}
 	if e.options.Recorder != nil {
 		h.hashes = hashes(matches, requests)
 	}

@@ -159,7 +159,10 @@ func (a *adaptive) grant(epoch uint64, g *quotav1.LimitGrant, now limiter.Time) 
 			t = a.byKey(l.GetKey())
 		}
 		if t != nil {
-			t.holder.Loan(escrow.Loan{Epoch: epoch, Born: l.GetBorn(), Granted: l.GetGranted(), Recall: l.GetRecall()})
+			if l.GetScarce() {
+				t.scarce = now
+			}
+			t.holder.Loan(escrow.Loan{Epoch: epoch, Born: l.GetBorn(), Granted: l.GetGranted(), Recall: l.GetRecall(), Scarce: l.GetScarce()})
 			serve(t)
 		}
 	}

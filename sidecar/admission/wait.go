@@ -14,17 +14,22 @@ import (
 
 const (
 	// DefaultHold is how long a request may wait for tokens that are on their way, where its policy does not say.
-	DefaultHold = 10 * time.Millisecond
+	DefaultHold = 100 * time.Millisecond
 	// maxHold is the longest that a policy may say.
 	maxHold = time.Second
+	// scarce is how long it waits at most where none is left: what is earned is lent each few milliseconds.
+	scarce = 10 * time.Millisecond
+	// lately is for how long it counts that the leader has said so.
+	lately = 400 * time.Millisecond
 )
 
 // Held is a request that waits, for some milliseconds, for tokens that are on their way. It holds none meanwhile.
 type Held struct {
 	table   *table
 	matches []match
-	hashes  []KeyHash // of the matches' keys
-	until   limiter.Time
+	hashes  []KeyHash    // of the matches' keys
+	soon    limiter.Time // when it is denied, if none is left
+	until   limiter.Time // when it is denied in any case
 	then    func(Decision)
 	over    atomic.Bool
 }
@@ -212,7 +217,7 @@ func (t *tab) serve(now limiter.Time, out []verdict) (verdicts []verdict, elsewh
 			out = append(out, verdict{h, denied(m)}) // what it would be decided by is out of use
 			continue
 		}
-		late := now > h.until
+		late := now > h.until || now > h.soon && t.dry(now)
 		m.first = true
 		d := decide(h.matches, now)
 		m.first = false
@@ -234,6 +239,12 @@ func (t *tab) serve(now limiter.Time, out []verdict) (verdicts []verdict, elsewh
 	t.queue = slices.Delete(t.queue, 0, n)
 	t.show()
 	return out, elsewhere
+}
+
+// dry reports whether nothing is on its way but what is earned: the leader has lately said that none is left, or nobody lends.
+// The lock is held.
+func (t *tab) dry(now limiter.Time) bool {
+	return t.of.sleeper.Alone(int64(now)) || t.scarce != 0 && now-t.scarce < limiter.Time(lately)
 }
 
 // mayWait reports whether a request may wait for the limit's tokens: those that are lent, or those that it delays for.

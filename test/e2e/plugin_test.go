@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/sidecar/admission"
 )
 
@@ -38,7 +39,9 @@ func explainSaysWhatWouldHappen(t *testing.T) {
 	s := newSpace(t)
 	app := s.app("app")
 	s.must(suite.Create(s.ctx, app.Deployment(1)), "deployment")
-	policy := s.policy("checkout", app.Name, perKey(perSecond("per-key", 5, 5)))
+	limit := perKey(perSecond("per-key", 5, 5))
+	limit.Strategy = v1alpha1.EqualShare
+	policy := s.policy("checkout", app.Name, limit)
 	s.apply(policy)
 	s.enforced(policy, 1)
 	s.settled(app, 1)

@@ -1981,6 +1981,7 @@ type Loan struct {
 	Born          int64                  `protobuf:"varint,2,opt,name=born,proto3" json:"born,omitempty"`
 	Granted       int64                  `protobuf:"varint,3,opt,name=granted,proto3" json:"granted,omitempty"` // all tokens since born
 	Recall        bool                   `protobuf:"varint,4,opt,name=recall,proto3" json:"recall,omitempty"`   // others are short: what stands by is asked for
+	Scarce        bool                   `protobuf:"varint,5,opt,name=scarce,proto3" json:"scarce,omitempty"`   // none is left: who lacks some need not wait for long
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2039,6 +2040,13 @@ func (x *Loan) GetGranted() int64 {
 func (x *Loan) GetRecall() bool {
 	if x != nil {
 		return x.Recall
+	}
+	return false
+}
+
+func (x *Loan) GetScarce() bool {
+	if x != nil {
+		return x.Scarce
 	}
 	return false
 }
@@ -2118,7 +2126,7 @@ type Policy struct {
 	Response *Response `protobuf:"bytes,7,opt,name=response,proto3" json:"response,omitempty"`
 	// When the policy was created, in seconds since 1970.
 	CreatedSeconds int64 `protobuf:"varint,8,opt,name=created_seconds,json=createdSeconds,proto3" json:"created_seconds,omitempty"`
-	// How long a request may be held until tokens that are lent have come. Absent: 10 ms.
+	// How long a request may be held until tokens that are lent have come. Absent: 100 ms.
 	MaxHoldNanoseconds *uint64 `protobuf:"varint,9,opt,name=max_hold_nanoseconds,json=maxHoldNanoseconds,proto3,oneof" json:"max_hold_nanoseconds,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -3610,12 +3618,13 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\x05awake\x18\b \x01(\bR\x05awake\x12\x12\n" +
 	"\x04stay\x18\t \x01(\bR\x04stay\x12\x14\n" +
 	"\x05stand\x18\n" +
-	" \x01(\x03R\x05stand\"^\n" +
+	" \x01(\x03R\x05stand\"v\n" +
 	"\x04Loan\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
 	"\x04born\x18\x02 \x01(\x03R\x04born\x12\x18\n" +
 	"\agranted\x18\x03 \x01(\x03R\agranted\x12\x16\n" +
-	"\x06recall\x18\x04 \x01(\bR\x06recall\"\x94\x01\n" +
+	"\x06recall\x18\x04 \x01(\bR\x06recall\x12\x16\n" +
+	"\x06scarce\x18\x05 \x01(\bR\x06scarce\"\x94\x01\n" +
 	"\bSnapshot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x125\n" +
 	"\bpolicies\x18\x02 \x03(\v2\x19.headgate.quota.v1.PolicyR\bpolicies\x127\n" +
