@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +63,7 @@ func TestExpiryIsSeenBeforeItHappens(t *testing.T) {
 	}
 	newer, _ := certificate(t, 4_000_000_000)
 	older, _ := certificate(t, 3_000_000_000)
-	pair, bundle = &loaded, append(newer, older...)
+	pair, bundle = &loaded, slices.Concat(newer, older)
 	want := `# HELP headgate_certificate_expiry_timestamp_seconds When the certificate that this replica serves with, or the newest CA that it hands out, expires, in seconds since 1970.
 # TYPE headgate_certificate_expiry_timestamp_seconds gauge
 headgate_certificate_expiry_timestamp_seconds{certificate="ca"} 4e+09

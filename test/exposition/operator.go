@@ -79,7 +79,9 @@ func operator() ([]prometheus.Collector, error) {
 	}
 	lent := limit("lent")
 	lent.Strategy = quotav1.Strategy_ADAPTIVE
-	home.Publish(&quotav1.Policy{Uid: "uid", Namespace: "shop", Name: "checkout", Generation: 1, Limits: []*quotav1.Limit{limit("all"), lent}},
+	flight := limit("flight")
+	flight.Algorithm = quotav1.Algorithm_CONCURRENCY
+	home.Publish(&quotav1.Policy{Uid: "uid", Namespace: "shop", Name: "checkout", Generation: 1, Limits: []*quotav1.Limit{limit("all"), lent, flight}},
 		[]target.Workload{{Kind: "Deployment", Namespace: "shop", Name: "checkout"}}, true)
 	home.Lead(1, quota.Handover{})
 	now += int64(time.Minute)

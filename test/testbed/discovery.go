@@ -16,9 +16,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// Debian's Prometheus is built without the discovery of Kubernetes. Discover does its part: it writes the targets that the roles
-// pod and endpointslice find, with the labels that relabelling looks at, to two files that file_sd_configs read; each second,
-// until the context ends.
+// Discover writes the targets that Prometheus' roles pod and endpointslice find, with the labels that relabelling looks at, to two
+// files that file_sd_configs read; each second, until the context ends. Debian's Prometheus is built without these roles.
 func (c *Cluster) Discover(ctx context.Context, podsFile, slicesFile string) error {
 	if err := c.discover(ctx, podsFile, slicesFile); err != nil {
 		return err
