@@ -21,7 +21,7 @@ import (
 // startSidecar runs the program as it is shipped, with an operator that gives it all of every limit.
 func (s *setup) startSidecar() error {
 	binary := filepath.Join(s.folder, "headgate-sidecar")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./cmd/headgate-sidecar")
+	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", binary, "./cmd/headgate-sidecar")
 	build.Dir = "../../.." // its own module
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
