@@ -38,7 +38,7 @@ API    := ./api/v1alpha1/...
 PROTOS := $(wildcard api/*/v*/*.proto)
 
 .PHONY: generate
-generate: generate-api generate-manifests generate-proto generate-config generate-reference ## Write deep copies, apply configurations, CRDs, RBAC, webhooks, protobuf.
+generate: generate-api generate-manifests generate-proto generate-config generate-values generate-reference ## Write deep copies, apply configurations, CRDs, RBAC, webhooks, protobuf.
 
 .PHONY: generate-api
 generate-api: $(CONTROLLER_GEN)
@@ -57,8 +57,12 @@ generate-manifests: $(CONTROLLER_GEN)
 .PHONY: generate-config
 generate-config: generate-manifests $(HELM)
 	@# config/manager is the chart, rendered with its defaults.
-	@$(HELM) template headgate charts/headgate --namespace headgate-system --set crds.enabled=false \
+	@$(HELM) template headgate charts/headgate --namespace headgate-system --no-hooks --set crds.enabled=false \
 		| grep -v '^# Source: ' >config/manager/headgate.yaml
+
+.PHONY: generate-values
+generate-values: ## Write what values.yaml says of each value into the schema and the README of the chart.
+	@$(GO) run ./hack/values charts/headgate
 
 .PHONY: generate-reference
 generate-reference: generate-api
@@ -105,11 +109,8 @@ unit: ## Unit tests with the race detector, against a real API server where they
 	cd test/monitoring && $(GO) test -race ./...
 
 .PHONY: chart
-chart: $(HELM) $(KUSTOMIZE) ## Check that the chart and config/default render.
-	@$(HELM) lint --strict charts/headgate
-	@$(HELM) template headgate charts/headgate --set webhook.failurePolicy=Fail --set replicas=3 >/dev/null
-	@! $(HELM) template headgate charts/headgate --set replicas=0 >/dev/null 2>&1 || { echo "chart: replicas=0 was accepted" >&2; exit 1; }
-	@$(KUSTOMIZE) build config/default >/dev/null
+chart: $(HELM) $(HELM3) $(HELM_UNITTEST) $(KUSTOMIZE) ## Lint and unit-test the chart; render it by Helm 3 and 4 and by kustomize.
+	@HELM=$(HELM) HELM3=$(HELM3) HELM_UNITTEST=$(HELM_UNITTEST) KUSTOMIZE=$(KUSTOMIZE) hack/tools/chart.sh
 
 # These need a cluster: CLUSTER=local, which they start, or CLUSTER=current.
 
@@ -155,6 +156,14 @@ images-load: images ## Import the images into the nodes of the local cluster.
 .PHONY: images-push
 images-push: $(IMAGE) ## Push the images to IMG_REGISTRY, for CLUSTER=current.
 	@IMAGE=$(IMAGE) GO=$(GO) PUSH=yes hack/tools/images.sh
+
+.PHONY: release-images
+release-images: $(IMAGE) ## Build the images for amd64 and arm64, with their SPDX; PUSH=yes pushes them to IMG_REGISTRY.
+	@IMAGE=$(IMAGE) GO=$(GO) ARCHS=amd64,arm64 PUSH=$(PUSH) hack/tools/images.sh
+
+.PHONY: release-manifests
+release-manifests: $(HELM) ## Write dist/install.yaml: the chart, rendered with the images of a release (IMG_REGISTRY, IMG_TAG).
+	@HELM=$(HELM) hack/tools/release-manifests.sh dist/install.yaml
 
 ##@ Cluster
 

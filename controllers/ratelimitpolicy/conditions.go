@@ -33,7 +33,7 @@ func no(kind v1alpha1.ConditionType, reason v1alpha1.Reason, format string, args
 }
 
 // verdicts decides the conditions of a policy from what the earlier phases found. It is a pure function.
-func verdicts(s *scope, excluded bool) []verdict {
+func verdicts(s *scope) []verdict {
 	if !s.view.Published && s.invalid == nil {
 		return []verdict{
 			accepted(s),
@@ -42,7 +42,7 @@ func verdicts(s *scope, excluded bool) []verdict {
 			{v1alpha1.ConditionQuotaHealthy, metav1.ConditionUnknown, v1alpha1.ReasonReconciling, "The pods have not been looked at yet."},
 		}
 	}
-	return []verdict{accepted(s), injected(s, excluded), programmed(s), quotaHealthy(s)}
+	return []verdict{accepted(s), injected(s), programmed(s), quotaHealthy(s)}
 }
 
 func accepted(s *scope) verdict {
@@ -63,12 +63,12 @@ func accepted(s *scope) verdict {
 	return yes(kind, v1alpha1.ReasonAccepted, "The policy is understood and its targets exist.")
 }
 
-func injected(s *scope, excluded bool) verdict {
+func injected(s *scope) verdict {
 	const kind = v1alpha1.ConditionInjected
 	v := &s.view
 	switch {
-	case excluded:
-		return no(kind, v1alpha1.ReasonNotInjectable, "Pods in namespace %s never get the sidecar: move the workload to a namespace of its own.", s.policy.Namespace)
+	case s.outside != "":
+		return no(kind, v1alpha1.ReasonNotInjectable, "Pods in namespace %s never get the sidecar: %s.", s.policy.Namespace, s.outside)
 	case v.Pods == 0:
 		return yes(kind, v1alpha1.ReasonNoPods, "There are no pods; those that are created get the sidecar.")
 	case len(v.Bare) > 0 && len(s.manual)+len(s.refused) > 0:

@@ -72,6 +72,10 @@ type Settings struct {
 	WebhookName string // name of the one webhook in it
 	CAConfigMap string // in every namespace that has a policy
 
+	// Namespaces selects those whose pods may get the sidecar; nil = all but kube-system and the operator's own.
+	Namespaces *metav1.LabelSelector
+	// NoRollouts leaves every restart to people: the operator has no right to patch workloads and evict pods.
+	NoRollouts bool
 	// RestartOwner is the field manager of the annotations that restart workloads; empty = headgate-restart.
 	RestartOwner string
 	// Patience is how long a restart may make no pods before it is taken back; 0 = a minute.
@@ -92,16 +96,17 @@ func (s *Settings) parting() time.Duration    { return cmp.Or(s.Parting, 10*time
 func (s *Settings) evictEvery() time.Duration { return cmp.Or(s.EvictEvery, 10*time.Second) }
 
 // +kubebuilder:rbac:groups=ratelimit.headgate.dev,resources=ratelimitpolicies,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=ratelimit.headgate.dev,resources=ratelimitpolicies/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=ratelimit.headgate.dev,resources=ratelimitpolicies/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets;replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods;services;nodes;namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=headgate-ca,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=headgate-operator,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=headgate-operator,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 

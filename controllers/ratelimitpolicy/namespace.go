@@ -11,8 +11,10 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	admissionregistrationac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -25,7 +27,7 @@ import (
 // prepareNamespace puts the CA where the namespace's pods find it, then opens the webhook for the namespace: both before a
 // pod is created for the policy's sake.
 func (r *Reconciler) prepareNamespace(ctx context.Context, s *scope) error {
-	if r.excluded(s.policy.Namespace) {
+	if s.outside != "" {
 		return nil
 	}
 	if err := r.ensureCA(ctx, s.policy.Namespace); err != nil {
@@ -34,9 +36,25 @@ func (r *Reconciler) prepareNamespace(ctx context.Context, s *scope) error {
 	return r.openWebhook(ctx)
 }
 
-// excluded reports whether pods of a namespace are never injected.
+// excluded reports whether pods of a namespace are never injected, whatever its labels.
 func (r *Reconciler) excluded(namespace string) bool {
 	return namespace == metav1.NamespaceSystem || namespace == r.Settings.Namespace
+}
+
+// outside says why pods of a namespace never get the sidecar, and what to do; empty when they may.
+func (r *Reconciler) outside(namespace *corev1.Namespace) string {
+	if r.excluded(namespace.Name) {
+		return "move the workload to a namespace of its own"
+	}
+	if r.Settings.Namespaces == nil {
+		return ""
+	}
+	selector, err := metav1.LabelSelectorAsSelector(r.Settings.Namespaces)
+	if err != nil || !selector.Matches(labels.Set(namespace.Labels)) {
+		return fmt.Sprintf("the installation may touch only namespaces with the labels %s: kubectl label namespace %s, or widen the chart's namespaceSelector",
+			metav1.FormatLabelSelector(r.Settings.Namespaces), namespace.Name)
+	}
+	return ""
 }
 
 // errNoCA asks for another try: the rotator makes the certificate within seconds of the first start.
@@ -88,13 +106,17 @@ func (r *Reconciler) openWebhook(ctx context.Context) error {
 	} else if err != nil {
 		return fmt.Errorf("webhook configuration %s: %w", r.Settings.Webhook, err)
 	}
-	if selects(&have, r.Settings.WebhookName, names) {
+	selector := r.selector(names)
+	if selects(&have, r.Settings.WebhookName, selector) {
 		return nil
 	}
 	hook := admissionregistrationac.MutatingWebhook().WithName(r.Settings.WebhookName)
-	if len(names) > 0 {
-		hook.WithNamespaceSelector(metav1ac.LabelSelector().WithMatchExpressions(metav1ac.LabelSelectorRequirement().
-			WithKey(corev1.LabelMetadataName).WithOperator(metav1.LabelSelectorOpIn).WithValues(names...)))
+	if selector != nil {
+		ac := metav1ac.LabelSelector().WithMatchLabels(selector.MatchLabels)
+		for _, e := range selector.MatchExpressions {
+			ac.WithMatchExpressions(metav1ac.LabelSelectorRequirement().WithKey(e.Key).WithOperator(e.Operator).WithValues(e.Values...))
+		}
+		hook.WithNamespaceSelector(ac)
 		hook.WithRules(admissionregistrationac.RuleWithOperations().WithOperations(admissionregistrationv1.Create).
 			WithAPIGroups("").WithAPIVersions("v1").WithResources("pods").WithScope(admissionregistrationv1.NamespacedScope))
 	}
@@ -105,19 +127,31 @@ func (r *Reconciler) openWebhook(ctx context.Context) error {
 	return nil
 }
 
+// selector selects namespaces by name that the installation may touch; nil = none.
+func (r *Reconciler) selector(names []string) *metav1.LabelSelector {
+	if len(names) == 0 {
+		return nil
+	}
+	out := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: names},
+	}}
+	if all := r.Settings.Namespaces; all != nil {
+		out.MatchLabels, out.MatchExpressions = all.MatchLabels, append(out.MatchExpressions, all.MatchExpressions...)
+	}
+	return out
+}
+
 // selects reports whether the webhook selects the pods of just these namespaces.
-func selects(c *admissionregistrationv1.MutatingWebhookConfiguration, name string, namespaces []string) bool {
+func selects(c *admissionregistrationv1.MutatingWebhookConfiguration, name string, want *metav1.LabelSelector) bool {
 	for i := range c.Webhooks {
 		hook := &c.Webhooks[i]
 		if hook.Name != name {
 			continue
 		}
-		if len(namespaces) == 0 {
+		if want == nil {
 			return len(hook.Rules) == 0
 		}
-		s := hook.NamespaceSelector
-		return len(hook.Rules) == 1 && s != nil && len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 1 &&
-			s.MatchExpressions[0].Key == corev1.LabelMetadataName && slices.Equal(s.MatchExpressions[0].Values, namespaces)
+		return len(hook.Rules) == 1 && equality.Semantic.DeepEqual(hook.NamespaceSelector, want)
 	}
 	return false
 }

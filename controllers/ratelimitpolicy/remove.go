@@ -89,6 +89,9 @@ func (r *Reconciler) takeOut(ctx context.Context, w target.Workload, pod *corev1
 	if rollout == v1alpha1.Manual && left == "" {
 		left = "its policy said rollout Manual: " + restartCommand(w)
 	}
+	if r.Settings.NoRollouts && left == "" {
+		left = mayNot + ": " + restartCommand(w)
+	}
 	if left != "" {
 		if r.memory.news("removal "+string(d.object.GetUID()), left) {
 			r.Recorder.Eventf(d.object, nil, corev1.EventTypeNormal, string(v1alpha1.EventRolloutManual), string(v1alpha1.ActionRestart),

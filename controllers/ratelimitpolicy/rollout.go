@@ -24,6 +24,8 @@ const (
 	settle = time.Second
 	// always is the value of the upgrade annotation that follows every upgrade of the installation.
 	always = "always"
+	// mayNot says why nothing is restarted where a policy asks for it.
+	mayNot = "this installation may not restart workloads (the chart's value rollout.enabled is false)"
 )
 
 // rollOut brings the sidecar into workloads whose pods lack it, or have another one than they shall have, or says what a
@@ -48,6 +50,8 @@ func (r *Reconciler) rollOut(ctx context.Context, s *scope) error {
 				w, resource(w.Workload), w.Namespace, v1alpha1.AnnotationRefused))
 		case w.said.Rollout == v1alpha1.Manual:
 			s.manual = append(s.manual, restartCommand(w.Workload))
+		case r.Settings.NoRollouts:
+			s.manual = append(s.manual, fmt.Sprintf("%s, so it is left to you: %s", mayNot, restartCommand(w.Workload)))
 		case len(bare) == len(needy) && len(latecomers(w, bare)) == len(bare):
 			if err := r.replace(ctx, s, w, bare); err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +29,9 @@ type scope struct {
 
 	compiled *quotav1.Policy // nil when the policy is invalid
 	invalid  error
+
+	// outside says why pods of the namespace never get the sidecar; empty when they may.
+	outside string
 
 	targets []target.Workload
 	missing []target.Workload
@@ -55,10 +59,11 @@ func (s *scope) wake(after time.Duration) {
 
 // compile turns the policy into what pods enforce. An invalid policy keeps what was published before.
 func (r *Reconciler) compile(ctx context.Context, s *scope) error {
-	namespace := &corev1.Namespace{}
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: s.policy.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.policy.Namespace}}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("namespace %s: %w", s.policy.Namespace, err)
 	}
+	s.outside = r.outside(namespace)
 	s.compiled, s.invalid = compile.Policy(s.policy, compile.NamespaceMode(namespace.Labels))
 	return nil
 }

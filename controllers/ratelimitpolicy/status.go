@@ -34,7 +34,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 	if !s.view.Leading {
 		return nil // this replica does not know yet; the home calls again when it does
 	}
-	want := status(s, r.excluded(s.policy.Namespace))
+	want := status(s)
 	if equality.Semantic.DeepEqual(want, s.policy.Status) {
 		s.first = false
 		return nil
@@ -57,14 +57,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 }
 
 // status is the policy's status as it shall be. It is a pure function of the scope, but for the mark that it notes there.
-func status(s *scope, excluded bool) v1alpha1.RateLimitPolicyStatus {
+func status(s *scope) v1alpha1.RateLimitPolicyStatus {
 	out := v1alpha1.RateLimitPolicyStatus{Summary: v1alpha1.Summary{
 		Targets: cut(names(s.targets), 512),
 		Pods:    fmt.Sprintf("%d/%d", s.view.Acked, s.view.Pods),
 	}}
 	out.Conditions = append(out.Conditions, s.policy.Status.Conditions...)
 	out.Reserved = reserved(s.view.Reserved)
-	for _, v := range verdicts(s, excluded) {
+	for _, v := range verdicts(s) {
 		meta.SetStatusCondition(&out.Conditions, metav1.Condition{
 			Type: string(v.kind), Status: v.status, Reason: string(v.reason), Message: cut(v.message, maxMessage),
 			ObservedGeneration: s.policy.Generation, LastTransitionTime: metav1.NewTime(s.now.Truncate(1e9)),

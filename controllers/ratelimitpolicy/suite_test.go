@@ -40,7 +40,7 @@ type world struct {
 	n    atomic.Int32
 }
 
-func start(t *testing.T) *world {
+func start(t *testing.T, change ...func(*ratelimitpolicy.Settings)) *world {
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr), zap.Level(zapcore.ErrorLevel)))
 	cfg := apiserver.Start(t, "../../config/crd/bases")
 	mgr, err := ctrl.NewManager(cfg, manager.Options{Scheme: setup.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
@@ -65,6 +65,9 @@ func start(t *testing.T) *world {
 		Sidecar: injector.Config{Image: "registry.example/sidecar:v2"},
 		Settings: ratelimitpolicy.Settings{Namespace: "headgate-system", Webhook: "headgate-operator", WebhookName: setup.WebhookName, CAConfigMap: "headgate-ca",
 			RestartOwner: "test-restart", Patience: 2 * time.Second, Parting: time.Second, EvictEvery: time.Second},
+	}
+	for _, f := range change {
+		f(&r.Settings)
 	}
 	if err := r.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)

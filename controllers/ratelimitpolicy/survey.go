@@ -85,7 +85,7 @@ func (w *surveyed) outdated(image string) (out []*corev1.Pod) {
 
 // survey looks at the pods of every target and at what is around them.
 func (r *Reconciler) survey(ctx context.Context, s *scope) error {
-	if r.excluded(s.policy.Namespace) {
+	if s.outside != "" {
 		return nil
 	}
 	in := client.InNamespace(s.policy.Namespace)

@@ -4,6 +4,7 @@
 package setup
 
 import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -20,9 +21,16 @@ func cacheOptions(o Options) cache.Options {
 			&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.Namespace: {
 				FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, o.Secret),
 			}}},
-			&corev1.ConfigMap{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, o.CAConfigMap)},
+			// By name alone: the operator has no right to list others.
+			&corev1.ConfigMap{}: named(o.CAConfigMap),
+			&admissionregistrationv1.MutatingWebhookConfiguration{}:   named(o.Webhook),
+			&admissionregistrationv1.ValidatingWebhookConfiguration{}: named(o.Webhook),
 		},
 	}
+}
+
+func named(name string) cache.ByObject {
+	return cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
 }
 
 // slimPod drops what only a kubelet needs. Names, ports, labels, owners and the status stay.

@@ -14,7 +14,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headgate/headgate/controllers/certs"
 	"github.com/headgate/headgate/controllers/injector"
 )
 
@@ -34,8 +36,15 @@ type Options struct {
 	PullSecrets  string
 	RecordPath   string
 
+	Rollouts        bool
 	RestartOwner    string
 	RolloutPatience time.Duration
+
+	// Certificates is Own or External.
+	Certificates string
+	Terms        certs.Terms
+
+	NamespaceSelector string
 
 	SidecarCPU, SidecarMemoryRequest, SidecarMemoryLimit string
 
@@ -56,7 +65,13 @@ func Parse(args []string) (Options, error) {
 	}
 	fs.StringVar(&o.Service, "service", "headgate-operator", "Service of the operator, in its own namespace: sidecars and the API server reach it there.")
 	fs.StringVar(&o.Secret, "certificate-secret", "headgate-operator-cert", "Secret, in the operator's namespace, that holds the certificate. It must exist; the operator fills it.")
-	fs.StringVar(&o.Webhook, "webhook-configuration", "headgate-operator", "MutatingWebhookConfiguration whose CA, rules and namespaceSelector the operator keeps.")
+	fs.StringVar(&o.Webhook, "webhook-configuration", "headgate-operator", "MutatingWebhookConfiguration and ValidatingWebhookConfiguration whose authorities the operator keeps, of the first also rules and namespaceSelector.")
+	fs.StringVar(&o.Certificates, "certificates", Own, "Who makes the certificate: own (the operator) or external (such as cert-manager, which then also fills the webhook configurations).")
+	fs.DurationVar(&o.Terms.Validity, "certificate-validity", 90*24*time.Hour, "How long a certificate is valid; it is renewed when two thirds have passed.")
+	fs.DurationVar(&o.Terms.CAValidity, "ca-validity", 5*365*24*time.Hour, "How long the authority is valid that signs certificates.")
+	fs.DurationVar(&o.Terms.Overlap, "ca-overlap", 10*time.Minute, "How long a new authority is trusted before it signs: as long as the slowest kubelet takes to bring a ConfigMap to its pods.")
+	fs.StringVar(&o.NamespaceSelector, "namespace-selector", "", "Labels of the namespaces whose pods may get the sidecar, such as team=shop,env in (prod,stage); empty: all but kube-system and the operator's own.")
+	fs.BoolVar(&o.Rollouts, "rollouts", true, "Restart workloads, and evict pods, that lack the sidecar. Without it the condition Injected says which restart is left to you.")
 	fs.StringVar(&o.CAConfigMap, "ca-configmap", "headgate-ca", "ConfigMap that the operator keeps in each namespace that has a policy.")
 	fs.StringVar(&o.Lease, "lease", "headgate-operator", "Lease, in the operator's namespace, by which the replicas elect their leader.")
 	fs.StringVar(&o.SidecarImage, "sidecar-image", "", "Image of the sidecar (required).")
@@ -81,6 +96,12 @@ func Parse(args []string) (Options, error) {
 	return o, o.validate()
 }
 
+// Who makes the certificate.
+const (
+	Own      = "own"
+	External = "external"
+)
+
 const usage = `headgate-operator reconciles RateLimitPolicies, injects the sidecar and shares limits among pods.
 
 It runs in a cluster, as a Deployment of two or more replicas; the Helm chart charts/headgate installs it.
@@ -96,7 +117,7 @@ func (o *Options) validate() error {
 		}
 	}
 	if o.SidecarImage == "" {
-		errs = append(errs, errors.New("--sidecar-image is empty: name the image to inject, such as ghcr.io/headgate/headgate-sidecar:v0.1.0"))
+		errs = append(errs, errors.New("--sidecar-image is empty: name the image to inject, such as ghcr.io/headgate/sidecar:v0.1.0"))
 	}
 	switch corev1.PullPolicy(o.PullPolicy) {
 	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
@@ -109,12 +130,26 @@ func (o *Options) validate() error {
 	if o.RolloutPatience < time.Second {
 		errs = append(errs, fmt.Errorf("--rollout-patience %s is below a second: write for example 1m", o.RolloutPatience))
 	}
+	if o.Certificates != Own && o.Certificates != External {
+		errs = append(errs, fmt.Errorf("--certificates %q: write %s or %s", o.Certificates, Own, External))
+	}
+	if err := o.Terms.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("--certificate-validity, --ca-validity, --ca-overlap: %w", err))
+	}
+	if _, err := o.namespaces(); err != nil {
+		errs = append(errs, fmt.Errorf("--namespace-selector %q: %w; write for example team=shop,env in (prod,stage)", o.NamespaceSelector, err))
+	}
 	for name, q := range map[string]string{"cpu-request": o.SidecarCPU, "memory-request": o.SidecarMemoryRequest, "memory-limit": o.SidecarMemoryLimit} {
 		if _, err := resource.ParseQuantity(q); err != nil {
 			errs = append(errs, fmt.Errorf("--sidecar-%s %q: %w; write for example 20m or 32Mi", name, q, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// namespaces selects those whose pods may get the sidecar.
+func (o *Options) namespaces() (*metav1.LabelSelector, error) {
+	return metav1.ParseToLabelSelector(o.NamespaceSelector)
 }
 
 // sidecar is the injector's configuration. The quantities have been validated.

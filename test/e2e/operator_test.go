@@ -178,23 +178,3 @@ func restrictedNamespace(t *testing.T) {
 		s.Errorf("%+v", c)
 	}
 }
-
-func appsOutliveTheChart(t *testing.T) {
-	s := newSpace(t)
-	s.must(suite.chart.Install(s.ctx), "chart")
-	app, _ := s.three()
-	run := s.load(app, load.Client{Rate: 60, Connections: load.New}, load.Client{Rate: 60, Connections: load.Renewed})
-	s.until(run, 200)
-	s.must(suite.chart.Uninstall(s.ctx), "uninstall")
-	s.until(run, 200)
-	// What starts now starts without the sidecar, and nothing stands in its way.
-	s.scale(app, 4)
-	s.settled(app, 4)
-	s.until(run, 100)
-	s.none(run.Stop())
-	s.judge()
-	var policies v1alpha1.RateLimitPolicyList
-	if err := suite.List(s.ctx, &policies, client.InNamespace(s.name)); err != nil || len(policies.Items) != 1 {
-		s.Errorf("the policy went with the chart: %v", err)
-	}
-}

@@ -4,6 +4,7 @@
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ type Chart struct {
 	Cluster    *Cluster
 	Repository string
 	Images     Images
+	// Archive is the packaged chart to install instead of the repository's own.
+	Archive string
+	// Set has more values, as helm's --set takes them.
+	Set []string
 	// Records is the folder of the nodes in which every sidecar records what it decides; empty = none.
 	Records string
 	// NoWait leaves the replicas to become ready by themselves.
@@ -40,16 +45,25 @@ func (c *Chart) Install(ctx context.Context) error {
 	if c.Cluster.Local {
 		pull = "Never" // images are imported, and no registry is asked
 	}
-	args := []string{"upgrade", "--install", Release, filepath.Join(c.Repository, "charts", "headgate"), "--create-namespace",
+	chart := cmp.Or(c.Archive, filepath.Join(c.Repository, "charts", "headgate"))
+	args := []string{"upgrade", "--install", Release, chart, "--create-namespace",
 		"--set", "replicas=2",
 		"--set", "image.repository=" + c.Images.Registry + "/operator,image.tag=" + c.Images.Tag + ",image.pullPolicy=" + pull,
 		"--set", "sidecar.image.repository=" + c.Images.Registry + "/sidecar,sidecar.image.tag=" + c.Images.Tag + ",sidecar.image.pullPolicy=" + pull,
 		"--set", "rollout.patience=15s", // a minute is long for a test
 		"--set", "test.decisionRecords=" + c.Records}
+	for _, set := range c.Set {
+		args = append(args, "--set", set)
+	}
 	if !c.NoWait {
 		args = append(args, "--wait", "--timeout", c.timeout().String())
 	}
 	return c.helm(ctx, args...)
+}
+
+// Test runs the chart's own tests.
+func (c *Chart) Test(ctx context.Context) error {
+	return c.helm(ctx, "test", Release, "--timeout", c.timeout().String())
 }
 
 // Uninstall removes the release; nothing is done when there is none.
