@@ -17,6 +17,8 @@ const (
 	AnnotationMode = GroupName + "/mode"
 	// AnnotationPorts on a pod says which port of the sidecar stands before which port of the app: 14101=8080,14102=9090.
 	AnnotationPorts = GroupName + "/ports"
+	// AnnotationOriginal on a pod is what the injection replaced and the pod does not say elsewhere, as JSON: the way back.
+	AnnotationOriginal = GroupName + "/original"
 	// AnnotationRollout on a pod is spec.injection.rollout of its policy: it says whether the operator may take the sidecar
 	// out again when the policy has gone.
 	AnnotationRollout = GroupName + "/rollout"

@@ -86,7 +86,8 @@ func Inject(pod *corev1.Pod, cfg Config, plan Plan) (*corev1.Pod, error) {
 		return out, nil
 	}
 	cfg = cfg.with(plan)
-	pairs, err := takePorts(&out.Spec, plan)
+	before := &original{}
+	pairs, err := takePorts(&out.Spec, plan, before)
 	if err != nil {
 		return nil, err
 	}
@@ -96,14 +97,16 @@ func Inject(pod *corev1.Pod, cfg Config, plan Plan) (*corev1.Pod, error) {
 		if plan.Mesh != "" {
 			return nil, besideMesh(plan.Mesh)
 		}
-		if text := takeProbes(&out.Spec, pairs); text != "" {
+		if text := takeProbes(&out.Spec, pairs, before); text != "" {
 			added[0].Env = slices.Insert(added[0].Env, 2, corev1.EnvVar{Name: quotav1.EnvProbes, Value: text})
 		}
 		added = []corev1.Container{redirectContainer(&sidecar, pairs), added[0]}
 	}
 	if plan.Sleep > 0 {
 		for i := range out.Spec.Containers {
-			keepAlive(&out.Spec.Containers[i], plan.Sleep)
+			if c := &out.Spec.Containers[i]; keepAlive(c, plan.Sleep) {
+				before.Sleep = append(before.Sleep, c.Name)
+			}
 		}
 	}
 	out.Spec.InitContainers = slices.Insert(out.Spec.InitContainers, place(&out.Spec, pairs), added...)
@@ -111,9 +114,12 @@ func Inject(pod *corev1.Pod, cfg Config, plan Plan) (*corev1.Pod, error) {
 	for _, name := range cfg.PullSecrets {
 		if secret := (corev1.LocalObjectReference{Name: name}); !slices.Contains(out.Spec.ImagePullSecrets, secret) {
 			out.Spec.ImagePullSecrets = append(out.Spec.ImagePullSecrets, secret)
+			before.PullSecrets = append(before.PullSecrets, name)
 		}
 	}
 	mark(out, plan, pairs)
+	before.Mesh = exemptFromMesh(out, plan.Mesh)
+	before.write(out)
 	return out, nil
 }
 
@@ -148,7 +154,6 @@ func mark(pod *corev1.Pod, plan Plan, pairs []portPair) {
 	if plan.Rollout != "" {
 		pod.Annotations[v1alpha1.AnnotationRollout] = string(plan.Rollout)
 	}
-	exemptFromMesh(pod, plan.Mesh)
 }
 
 // place is where among the init containers the sidecar goes: behind those that run to their end, and before native sidecars
@@ -191,14 +196,16 @@ func oneOf(names []string) string {
 }
 
 // keepAlive gives a container without a preStop hook a short sleep, which keeps it alive while endpoints drain: a native
-// sidecar's own SIGTERM comes only after the app has ended.
-func keepAlive(c *corev1.Container, seconds int32) {
+// sidecar's own SIGTERM comes only after the app has ended. It reports whether the container had none.
+func keepAlive(c *corev1.Container, seconds int32) bool {
 	if c.Lifecycle == nil {
 		c.Lifecycle = &corev1.Lifecycle{}
 	}
-	if c.Lifecycle.PreStop == nil {
-		c.Lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: int64(seconds)}}
+	if c.Lifecycle.PreStop != nil {
+		return false
 	}
+	c.Lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: int64(seconds)}}
+	return true
 }
 
 // Hash names what an injection makes of a pod template: the workload is restarted once for each value. The installation's

@@ -68,18 +68,17 @@ func meshIn(spec *corev1.PodSpec) string {
 	return ""
 }
 
-// exemptFromMesh keeps the kubelet's way to the sidecar's probe port clear of a mesh that wants client certificates.
-func exemptFromMesh(pod *corev1.Pod, mesh string) {
+// exemptFromMesh keeps the kubelet's way to the sidecar's probe port clear of a mesh that wants client certificates. It
+// returns the annotation that it added the port to.
+func exemptFromMesh(pod *corev1.Pod, mesh string) string {
 	key := map[string]string{istio: "traffic.sidecar.istio.io/excludeInboundPorts", linkerd: "config.linkerd.io/skip-inbound-ports"}[mesh]
-	if key == "" {
-		return
-	}
 	own := strconv.Itoa(quotav1.PortAdmin)
-	if have := pod.Annotations[key]; have == "" {
-		pod.Annotations[key] = own
-	} else if !slices.Contains(strings.Split(have, ","), own) {
-		pod.Annotations[key] = have + "," + own
+	have := pod.Annotations[key]
+	if key == "" || slices.Contains(strings.Split(have, ","), own) {
+		return ""
 	}
+	pod.Annotations[key] = strings.TrimPrefix(have+","+own, ",")
+	return key
 }
 
 func besideMesh(name string) error {

@@ -40,7 +40,7 @@ func AppPorts(annotation string) []int32 {
 }
 
 // takePorts finds the ports to intercept, gives each its listener, and changes the pod as the mode demands.
-func takePorts(spec *corev1.PodSpec, plan Plan) ([]portPair, error) {
+func takePorts(spec *corev1.PodSpec, plan Plan, before *original) ([]portPair, error) {
 	var pairs []portPair
 	switch plan.Mode {
 	case v1alpha1.None:
@@ -51,7 +51,7 @@ func takePorts(spec *corev1.PodSpec, plan Plan) ([]portPair, error) {
 			return nil, fmt.Errorf("%w: no port to redirect: declare the container's port (ports: [{containerPort: 8080}]) or list it (injection.ports: [\"8080\"])", ErrNotInjectable)
 		}
 	default:
-		pairs = renamed(spec, plan.Ports)
+		pairs = renamed(spec, plan.Ports, before)
 		if len(pairs) == 0 {
 			return nil, fmt.Errorf("%w: no TCP container port is named%s: name the port (ports: [{name: http, containerPort: 8080}]) and let the Service target the name (targetPort: http), or write injection.mode: Redirect",
 				ErrNotInjectable, oneOf(plan.Ports))
@@ -73,7 +73,7 @@ func wanted(p *corev1.ContainerPort, ports []string) bool {
 
 // renamed gives the sidecar's numbers to the app's named TCP ports, and keeps probes and hooks that used a name pointed at
 // the app itself. Those that use the number reach the app as before. So none ever spends a token.
-func renamed(spec *corev1.PodSpec, ports []string) []portPair {
+func renamed(spec *corev1.PodSpec, ports []string, before *original) []portPair {
 	var pairs []portPair
 	for _, c := range serving(spec) {
 		moved := map[string]int32{}
@@ -87,7 +87,7 @@ func renamed(spec *corev1.PodSpec, ports []string) []portPair {
 			moved[p.Name] = p.ContainerPort
 			p.ContainerPort = pair.listen
 		}
-		pinHandlers(c, moved)
+		pinHandlers(c, moved, before)
 	}
 	return pairs
 }
@@ -116,18 +116,19 @@ func redirected(spec *corev1.PodSpec, ports []string) []portPair {
 }
 
 // pinHandlers replaces the name of a moved port by the app's own number in every probe and hook of the container.
-func pinHandlers(c *corev1.Container, moved map[string]int32) {
-	pin := func(p *intstr.IntOrString) {
-		if n, ok := moved[p.StrVal]; ok && p.Type == intstr.String {
-			*p = intstr.FromInt32(n)
-		}
-	}
+func pinHandlers(c *corev1.Container, moved map[string]int32, before *original) {
 	for _, h := range handlers(c) {
-		if h.http != nil {
-			pin(&h.http.Port)
+		pin := func(p *intstr.IntOrString) {
+			if n, ok := moved[p.StrVal]; ok && p.Type == intstr.String {
+				before.asked(quotav1.ProbePath(c.Name, h.kind), h.question)
+				*p = intstr.FromInt32(n)
+			}
 		}
-		if h.tcp != nil {
-			pin(&h.tcp.Port)
+		if h.HTTPGet != nil {
+			pin(&h.HTTPGet.Port)
+		}
+		if h.TCPSocket != nil {
+			pin(&h.TCPSocket.Port)
 		}
 	}
 }

@@ -16,14 +16,19 @@ import (
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 )
 
+// question is what a probe or a hook asks over the network.
+type question struct {
+	HTTPGet   *corev1.HTTPGetAction   `json:"httpGet,omitempty"`
+	TCPSocket *corev1.TCPSocketAction `json:"tcpSocket,omitempty"`
+	GRPC      *corev1.GRPCAction      `json:"grpc,omitempty"`
+}
+
 // handler is a probe or a hook of a container: what it asks, and where to write another question.
 type handler struct {
-	kind    quotav1.ProbeKind
-	http    *corev1.HTTPGetAction
-	tcp     *corev1.TCPSocketAction
-	grpc    *corev1.GRPCAction
+	kind quotav1.ProbeKind
+	question
 	timeout int32
-	ask     func(*corev1.HTTPGetAction)
+	ask     func(question)
 }
 
 // handlers lists the probes and hooks of a container that use its network.
@@ -33,8 +38,10 @@ func handlers(c *corev1.Container) []handler {
 		quotav1.ProbeStartup: c.StartupProbe, quotav1.ProbeReadiness: c.ReadinessProbe, quotav1.ProbeLiveness: c.LivenessProbe,
 	} {
 		if p != nil && p.Exec == nil {
-			out = append(out, handler{kind: kind, http: p.HTTPGet, tcp: p.TCPSocket, grpc: p.GRPC, timeout: p.TimeoutSeconds,
-				ask: func(get *corev1.HTTPGetAction) { p.ProbeHandler = corev1.ProbeHandler{HTTPGet: get} }})
+			out = append(out, handler{kind: kind, question: question{p.HTTPGet, p.TCPSocket, p.GRPC}, timeout: p.TimeoutSeconds,
+				ask: func(q question) {
+					p.ProbeHandler = corev1.ProbeHandler{HTTPGet: q.HTTPGet, TCPSocket: q.TCPSocket, GRPC: q.GRPC}
+				}})
 		}
 	}
 	if c.Lifecycle == nil {
@@ -44,8 +51,8 @@ func handlers(c *corev1.Container) []handler {
 		quotav1.HookPostStart: c.Lifecycle.PostStart, quotav1.HookPreStop: c.Lifecycle.PreStop,
 	} {
 		if h != nil && h.Exec == nil {
-			out = append(out, handler{kind: kind, http: h.HTTPGet, // tcpSocket is refused by the kubelet
-				ask: func(get *corev1.HTTPGetAction) { *h = corev1.LifecycleHandler{HTTPGet: get} }})
+			out = append(out, handler{kind: kind, question: question{HTTPGet: h.HTTPGet}, // tcpSocket is refused by the kubelet
+				ask: func(q question) { *h = corev1.LifecycleHandler{HTTPGet: q.HTTPGet} }})
 		}
 	}
 	return out
@@ -53,7 +60,7 @@ func handlers(c *corev1.Container) []handler {
 
 // takeProbes points the probes and hooks that would meet a redirected port at the sidecar's probe port, and returns what the
 // sidecar shall ask the app instead, as JSON. Probes of other ports, of other hosts, and commands stay as they are.
-func takeProbes(spec *corev1.PodSpec, pairs []portPair) string {
+func takeProbes(spec *corev1.PodSpec, pairs []portPair, before *original) string {
 	probes := quotav1.Probes{}
 	for _, c := range serving(spec) {
 		for _, h := range handlers(c) {
@@ -63,7 +70,8 @@ func takeProbes(spec *corev1.PodSpec, pairs []portPair) string {
 			}
 			name := quotav1.ProbePath(c.Name, h.kind)
 			probes[name] = p
-			h.ask(&corev1.HTTPGetAction{Path: quotav1.PathProbe + name, Port: intstr.FromInt32(quotav1.PortAdmin)})
+			before.asked(name, h.question)
+			h.ask(question{HTTPGet: &corev1.HTTPGetAction{Path: quotav1.PathProbe + name, Port: intstr.FromInt32(quotav1.PortAdmin)}})
 		}
 	}
 	if len(probes) == 0 {
@@ -84,23 +92,23 @@ func carried(c *corev1.Container, h handler, pairs []portPair) (quotav1.Probe, b
 	out := quotav1.Probe{TimeoutSeconds: h.timeout}
 	var port int32
 	switch {
-	case h.http != nil && h.http.Host == "":
-		port = numberOf(c, h.http.Port)
-		out.HTTPGet = &quotav1.HTTPProbe{Port: port, Path: h.http.Path}
-		if h.http.Scheme != corev1.URISchemeHTTP {
-			out.HTTPGet.Scheme = string(h.http.Scheme)
+	case h.HTTPGet != nil && h.HTTPGet.Host == "":
+		port = numberOf(c, h.HTTPGet.Port)
+		out.HTTPGet = &quotav1.HTTPProbe{Port: port, Path: h.HTTPGet.Path}
+		if h.HTTPGet.Scheme != corev1.URISchemeHTTP {
+			out.HTTPGet.Scheme = string(h.HTTPGet.Scheme)
 		}
-		for _, x := range h.http.HTTPHeaders {
+		for _, x := range h.HTTPGet.HTTPHeaders {
 			out.HTTPGet.Headers = append(out.HTTPGet.Headers, quotav1.HTTPHeader{Name: x.Name, Value: x.Value})
 		}
-	case h.tcp != nil && h.tcp.Host == "":
-		port = numberOf(c, h.tcp.Port)
+	case h.TCPSocket != nil && h.TCPSocket.Host == "":
+		port = numberOf(c, h.TCPSocket.Port)
 		out.TCPSocket = &quotav1.TCPProbe{Port: port}
-	case h.grpc != nil:
-		port = h.grpc.Port
+	case h.GRPC != nil:
+		port = h.GRPC.Port
 		out.GRPC = &quotav1.GRPCProbe{Port: port}
-		if h.grpc.Service != nil {
-			out.GRPC.Service = *h.grpc.Service
+		if h.GRPC.Service != nil {
+			out.GRPC.Service = *h.GRPC.Service
 		}
 	}
 	return out, slices.ContainsFunc(pairs, func(p portPair) bool { return p.app == port })
