@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/sidecar/admin"
@@ -45,6 +46,9 @@ func TestALimitAdmitsItsBurstAndDeniesTheRest(t *testing.T) {
 	s := p.state()
 	if !s.Ready || !s.Quota.Connected || s.Quota.Epoch != 1 || s.SnapshotVersion != "v1" || s.Pod != "shop/checkout-1" {
 		t.Errorf("state is %+v", s)
+	}
+	if off := time.Since(s.Time); off < 0 || off > time.Minute || s.Quota.Since.IsZero() || s.Quota.Heard.IsZero() {
+		t.Errorf("the pod says that it is %v, connected since %v, heard at %v", s.Time, s.Quota.Since, s.Quota.Heard)
 	}
 	if l := s.Policies[0].Limits[0]; l.Allowed != 3 || l.Denied != 1 || l.ShareFraction != 1 || *l.Balance >= 1 {
 		t.Errorf("limit's state is %+v", l)

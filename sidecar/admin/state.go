@@ -5,6 +5,7 @@ package admin
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/headgate/headgate/sidecar/admission"
 	"github.com/headgate/headgate/sidecar/quota"
@@ -13,6 +14,7 @@ import (
 // State is the answer of the state path: what is in force in this pod, now.
 type State struct {
 	Pod         string       `json:"pod"`
+	Time        time.Time    `json:"time"` // by the clock of the pod's node
 	Version     string       `json:"version"`
 	Incarnation string       `json:"incarnation"`
 	Ready       bool         `json:"ready"`
@@ -25,6 +27,7 @@ func (a *Admin) state(w http.ResponseWriter, _ *http.Request) {
 	o := a.options
 	writeJSON(w, http.StatusOK, State{
 		Pod:         o.Pod,
+		Time:        time.Now(),
 		Version:     o.Version,
 		Incarnation: o.Incarnation,
 		Ready:       !o.Draining() && o.Engine.Ready() == nil,

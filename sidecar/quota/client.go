@@ -43,10 +43,12 @@ type Client struct {
 
 // Status is what people want to know about the stream.
 type Status struct {
-	Connected bool   `json:"connected"`           // a leader has welcomed this process and the stream is alive
-	Epoch     uint64 `json:"epoch"`               // highest adopted
-	Leader    string `json:"leader,omitempty"`    // address of the leader, or of the service when that was it
-	LastError string `json:"lastError,omitempty"` // why the last stream or attempt ended
+	Connected bool      `json:"connected"`           // a leader has welcomed this process and the stream is alive
+	Since     time.Time `json:"since"`               // since when that is so, or is not
+	Heard     time.Time `json:"heard,omitzero"`      // when a leader last said anything
+	Epoch     uint64    `json:"epoch"`               // highest adopted
+	Leader    string    `json:"leader,omitempty"`    // address of the leader, or of the service when that was it
+	LastError string    `json:"lastError,omitempty"` // why the last stream or attempt ended
 }
 
 // New returns a client that does nothing before Run.
@@ -61,7 +63,7 @@ func New(options Options) *Client {
 		finish:   make(chan struct{}),
 		done:     make(chan struct{}),
 	}
-	c.status.Store(&Status{})
+	c.status.Store(&Status{Since: time.Now()})
 	return c
 }
 
@@ -138,7 +140,10 @@ func (c *Client) finishing() bool {
 // ended notes why a session ended. The same reason is logged once, however often it comes.
 func (c *Client) ended(address string, err error) {
 	before := c.Status()
-	now := Status{Epoch: c.machine.epoch}
+	now := Status{Since: before.Since, Heard: before.Heard, Epoch: c.machine.epoch}
+	if before.Connected {
+		now.Since = time.Now()
+	}
 	if err != nil {
 		now.LastError = err.Error()
 	}
@@ -153,9 +158,14 @@ func (c *Client) ended(address string, err error) {
 	}
 }
 
+// welcomed notes that the leader has spoken.
 func (c *Client) welcomed(address string) {
 	before := c.Status()
-	c.status.Store(&Status{Connected: true, Epoch: c.machine.epoch, Leader: address})
+	now := Status{Connected: true, Since: before.Since, Heard: time.Now(), Epoch: c.machine.epoch, Leader: address}
+	if !before.Connected {
+		now.Since = now.Heard
+	}
+	c.status.Store(&now)
 	if !before.Connected {
 		c.options.Log.Info("Connected to the operator", "operator", address, "epoch", c.machine.epoch)
 	}

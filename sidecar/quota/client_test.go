@@ -227,8 +227,15 @@ func TestSharesStayAndAreReportedWhenTheOperatorVanishes(t *testing.T) {
 	ca, token := authority.Files(t, "secret")
 	c := run(t, service.Address, ca, token)
 	eventually(t, "the first leader", func() bool { return first.Acked("v1") })
+	spoken := c.Status()
+	if spoken.Since.IsZero() || spoken.Heard.Before(spoken.Since) {
+		t.Errorf("connected since %v and heard at %v: the leader has spoken since the stream began", spoken.Since, spoken.Heard)
+	}
 	operator.Stop()
 	eventually(t, "the loss to be seen", func() bool { return !c.Status().Connected })
+	if lost := c.Status(); !lost.Since.After(spoken.Since) || lost.Heard.Before(spoken.Heard) || lost.Heard.After(lost.Since) {
+		t.Errorf("lost since %v and heard at %v, after %+v: the last word came before the loss", lost.Since, lost.Heard, spoken)
+	}
 	if got := c.enforcer.SnapshotVersion(); got != "v1" {
 		t.Errorf("%q is in force with the operator away", got)
 	}
