@@ -1,7 +1,7 @@
 // Copyright The Headgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-headgate is the kubectl plugin: what pods enforce now, and what would happen to a request.
+// Command kubectl-headgate is the kubectl plugin: what pods enforce now, what is wrong, and what would happen to a request.
 package main
 
 import (
@@ -12,17 +12,20 @@ import (
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // whatever a kubeconfig signs in with
 
 	"github.com/headgate/headgate/cmd/kubectl-headgate/plugin"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	command := plugin.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
-	if err := command.ExecuteContext(ctx); err != nil {
+	err := plugin.New(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).ExecuteContext(ctx)
+	code, silent := plugin.Status(err)
+	if !silent {
 		fmt.Fprintln(os.Stderr, "error:", err)
-		stop()
-		os.Exit(1) //nolint:gocritic // stop has been called
 	}
+	return code
 }

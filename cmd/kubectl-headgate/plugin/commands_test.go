@@ -61,6 +61,20 @@ func TestInjectShowsWhatTheWebhookWouldMakeOfAFile(t *testing.T) {
 	}
 }
 
+func TestEjectGivesBackWhatInjectTook(t *testing.T) {
+	for _, in := range []string{"testdata/a-shop.in.yaml", "testdata/a-list.in.yaml"} {
+		_, before, _ := call(t, "", "eject", "-f", in) // nothing is in it to take out
+		_, injected, _ := call(t, "", "inject", "-f", in)
+		failed, after, errOut := call(t, injected, "eject", "-f", "-")
+		if diff := cmp.Diff(before, after); failed || diff != "" {
+			t.Errorf("%s: the way back differs: %s\n%s", in, errOut, diff)
+		}
+		if !strings.Contains(injected, "name: headgate\n") || strings.Contains(after, "headgate") && !strings.Contains(before, "headgate") {
+			t.Errorf("%s: nothing was injected, or something was left:\n%s", in, after)
+		}
+	}
+}
+
 func TestWrongCallsSayWhatToType(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
@@ -72,6 +86,10 @@ func TestWrongCallsSayWhatToType(t *testing.T) {
 		"a file that is not there": {[]string{"inject", "-f", "nothing.yaml"}, "no such file"},
 		"a flag that is not there": {[]string{"inject", "--magic"}, "magic"},
 		"no cluster":               {[]string{"release", "a", "--kubeconfig", "nothing.yaml"}, "kubeconfig:"},
+		"no file to eject":         {[]string{"eject"}, `"filename" not set`},
+		"two policies":             {[]string{"status", "a", "b"}, "accepts at most 1 arg"},
+		"an interval of nothing":   {[]string{"top", "--interval", "1ms"}, "at least 500ms"},
+		"a table for a program":    {[]string{"top", "-o", "json"}, "--once"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if failed, out, errOut := call(t, "", tc.args...); !failed || !strings.Contains(errOut, tc.want) {

@@ -4,14 +4,12 @@
 package plugin
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/sidecar/admin"
@@ -33,7 +31,8 @@ The answer is of one pod and of now: other pods may have more left, or less.`,
 
   # For a client behind the load balancer, as JSON
   kubectl headgate explain login -n shop --request 'POST /login' --peer 10.0.3.7 -H 'X-Forwarded-For: 203.0.113.7' -o json`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completePolicies,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			question, err := readRequest(request, headers, peer)
 			if err != nil {
@@ -94,20 +93,8 @@ func readRequest(line string, headers []string, peer string) (*admin.CheckReques
 }
 
 func printExplanation(out io.Writer, format, pod, policy string, x *admission.Explanation) error {
-	switch format {
-	case "json":
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(x)
-	case "yaml":
-		raw, err := yaml.Marshal(x)
-		if err == nil {
-			_, err = out.Write(raw)
-		}
-		return err
-	case "":
-	default:
-		return fmt.Errorf("--output %q: write json or yaml, or leave it out for a table", format)
+	if format != "" {
+		return printObject(out, format, "json or yaml", x)
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "LIMIT\tCOUNTS\tKEY\tCOST\tLEFT\tWOULD\tWHY")

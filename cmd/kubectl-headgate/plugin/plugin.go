@@ -24,9 +24,15 @@ import (
 func New(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	root := &cobra.Command{
-		Use:           "kubectl-headgate",
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl headgate"},
-		Short:         "See what rate limits do in the pods that enforce them",
+		Use:         "kubectl-headgate",
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl headgate"},
+		Short:       "See what rate limits do in the pods that enforce them, and find out what is wrong",
+		Long: `See what rate limits do in the pods that enforce them, and find out what is wrong.
+
+Most commands ask the sidecars themselves, through the API server, so that they say what is in force and not what should be.`,
+		Example: `  kubectl headgate status -n shop        # how do my policies stand?
+  kubectl headgate top checkout -n shop  # what is offered, admitted and denied now?
+  kubectl headgate doctor -A             # what is wrong, and what is to be done?`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -35,7 +41,18 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	flags.AddFlags(root.PersistentFlags())
 	session := &session{flags: flags, streams: streams}
-	root.AddCommand(newExplain(session), newInject(session), newRelease(session))
+	root.AddGroup(&cobra.Group{ID: "see", Title: "See what is enforced:"}, &cobra.Group{ID: "mend", Title: "Mend what is wrong:"}, &cobra.Group{ID: "files", Title: "Work on manifests:"})
+	for group, commands := range map[string][]*cobra.Command{
+		"see":   {newStatus(session), newTop(session), newExplain(session)},
+		"mend":  {newDoctor(session), newRelease(session)},
+		"files": {newInject(session), newEject(session)},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(newVersion(session))
 	return root
 }
 
@@ -59,6 +76,8 @@ func (s *session) connect() error {
 	if s.config, err = s.flags.ToRESTConfig(); err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
+	s.config.QPS, s.config.Burst = 50, 100 // it asks once for each pod
+	s.config.WarningHandlerWithContext = rest.NoWarnings{}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {

@@ -32,7 +32,8 @@ func newRelease(s *session) *cobra.Command {
 other pods at once. If the pod still serves, all pods together admit more than the limit until it ends: be sure.`,
 		Example: `  # The condition QuotaHealthy says that the share of this pod is reserved, and its machine is known to be off
   kubectl headgate release checkout-7d4b9-x2x5k -n shop`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.connect(); err != nil {
 				return err
