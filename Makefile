@@ -165,6 +165,10 @@ release-images: $(IMAGE) ## Build the images for amd64 and arm64, with their SPD
 release-manifests: $(HELM) ## Write dist/install.yaml: the chart, rendered with the images of a release (IMG_REGISTRY, IMG_TAG).
 	@HELM=$(HELM) hack/tools/release-manifests.sh dist/install.yaml
 
+.PHONY: plugin-archives
+plugin-archives: ## Build kubectl-headgate for every platform, with krew's manifest, for the release VERSION=v0.3.0; writes dist/krew.
+	@$(GO) run ./hack/krew -version '$(VERSION)'
+
 ##@ Cluster
 
 .PHONY: cluster-up
