@@ -77,8 +77,8 @@ func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	if strings.HasSuffix(thing, "y") {
-		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(thing, "y"))
+	if stem, ok := strings.CutSuffix(thing, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -73,7 +73,7 @@ func TestEachCauseIsNamedAndNothingElse(t *testing.T) {
 		}, []Code{WebhookUnreachable}},
 		"the same, where pods are refused": {func(f *Facts) {
 			f.Webhook.Fails = true
-			f.Trials[0] = Trial{Workload: f.Trials[0].Workload, Refused: "Internal error occurred: failed calling webhook: context deadline exceeded"}
+			f.Trials[0] = Trial{Workload: f.Trials[0].Workload, Refused: "Internal error occurred: failed calling webhook \"inject.ratelimit.headgate.dev\": context deadline exceeded"}
 		}, []Code{WebhookUnreachable}},
 		"the cluster refuses pods": {func(f *Facts) { f.Trials[0] = Trial{Workload: f.Trials[0].Workload, Refused: "exceeded quota: pods"} }, []Code{PodsRefused}},
 		"the certificate has expired": {func(f *Facts) {
@@ -110,6 +110,10 @@ func TestEachCauseIsNamedAndNothingElse(t *testing.T) {
 			cut(pod(f, 1), f, "the operator does not answer: 3 heartbeats missed")
 			condition(f, v1alpha1.ConditionQuotaHealthy, v1alpha1.ReasonReserved, "The share of 1 pods is reserved")
 		}, []Code{StreamBlocked}},
+		"a stream was lost a moment ago, as in a fail-over": {func(f *Facts) {
+			cut(pod(f, 1), f, "EOF")
+			pod(f, 1).Answer.State.Quota.Since = f.Now.Add(-3 * time.Second)
+		}, nil},
 		"a NetworkPolicy may be why": {func(f *Facts) { cut(pod(f, 1), f, "i/o timeout"); f.Networks = egress() }, []Code{StreamBlocked}},
 		"a sidecar is turned away":   {func(f *Facts) { cut(pod(f, 1), f, "rpc error: code = Unauthenticated desc = token expired") }, []Code{StreamRefused}},
 		"a sidecar is paused": {func(f *Facts) {

@@ -68,7 +68,7 @@ func (d *diagnosis) trouble(p *fleet.Pod) Code {
 	case fleet.Answered:
 		q := &p.Answer.State.Quota
 		switch {
-		case q.Connected, d.away, q.LastError == "":
+		case q.Connected, d.away, q.LastError == "", p.Answer.State.Time.Sub(q.Since) < begin:
 			return ""
 		case strings.Contains(q.LastError, "x509") || strings.Contains(q.LastError, "certificate"):
 			if d.refusing {

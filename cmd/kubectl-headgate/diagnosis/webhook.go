@@ -73,6 +73,9 @@ func (d *diagnosis) uncovered(why string, restart []string) {
 	}
 }
 
+// WebhookName is the name of the one webhook that injects.
+const WebhookName = "inject.ratelimit.headgate.dev"
+
 // trials judges by the pods that were created for the look of it.
 func (d *diagnosis) trials(why string) {
 	var bare, refused []string
@@ -86,7 +89,7 @@ func (d *diagnosis) trials(why string) {
 		case t.Refused == "":
 			bare = append(bare, where)
 		case d.uncalled || d.away: // what refuses it was named
-		case strings.Contains(t.Refused, "failed calling webhook"):
+		case strings.Contains(t.Refused, WebhookName):
 			bare = append(bare, where+": "+t.Refused)
 		default:
 			refused = append(refused, where+": "+t.Refused)

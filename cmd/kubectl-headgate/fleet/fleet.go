@@ -41,8 +41,8 @@ func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 // Injected reports whether the pod carries the sidecar.
 func (p *Pod) Injected() bool { return injector.Injected(&p.Spec) }
 
-// Ready reports whether the pod gets requests.
-func (p *Pod) Ready() bool {
+// Ready reports whether a pod gets requests.
+func Ready(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})

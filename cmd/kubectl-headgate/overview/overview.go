@@ -103,7 +103,7 @@ func Of(p *fleet.Policy, now time.Time) Policy {
 
 // member says how one pod does.
 func member(pod *fleet.Pod, p *fleet.Policy, now time.Time) Pod {
-	out := Pod{Name: pod.Name, Node: pod.Spec.NodeName, Ready: pod.Ready(), Sidecar: sidecar(pod, now)}
+	out := Pod{Name: pod.Name, Node: pod.Spec.NodeName, Ready: fleet.Ready(&pod.Pod), Sidecar: sidecar(pod, now)}
 	if pod.Answer.State != nil {
 		out.Version = pod.Answer.State.Version
 	}

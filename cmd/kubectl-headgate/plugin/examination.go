@@ -30,7 +30,6 @@ import (
 const (
 	defaultNamespace = "headgate-system"
 	defaultOperator  = "headgate-operator"
-	webhookName      = "inject.ratelimit.headgate.dev"
 	caConfigMap      = "headgate-ca"
 )
 
@@ -100,7 +99,7 @@ func (x *examination) configuration(ctx context.Context) {
 		for j := range list.Items[i].Webhooks {
 			hook := &list.Items[i].Webhooks[j]
 			service := hook.ClientConfig.Service
-			if hook.Name != webhookName || service == nil || x.namespace != "" && service.Namespace != x.namespace {
+			if hook.Name != diagnosis.WebhookName || service == nil || x.namespace != "" && service.Namespace != x.namespace {
 				continue
 			}
 			o.Namespace, o.Name = service.Namespace, service.Name

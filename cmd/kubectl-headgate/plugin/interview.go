@@ -47,7 +47,7 @@ func (i *interviewer) Close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for uid, t := range i.tunnels {
-		_ = t.Close()
+		t.close()
 		delete(i.tunnels, uid)
 	}
 }
@@ -91,7 +91,7 @@ func (i *interviewer) one(ctx context.Context, p *fleet.Pod) fleet.Answer {
 			i.mu.Unlock()
 			return fleet.Answer{Outcome: fleet.Answered, State: state, At: begin.Add(time.Since(begin) / 2)}
 		}
-		_ = t.Close()
+		t.close()
 		if !kept || ctx.Err() != nil {
 			return failed(err, true)
 		}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/headgate/headgate/api/v1alpha1"
-	"github.com/headgate/headgate/controllers/target"
+	"github.com/headgate/headgate/cmd/kubectl-headgate/fleet"
 )
 
 // policy reads a policy of the session's namespace.
@@ -34,24 +33,19 @@ func (s *session) policy(ctx context.Context, name string) (*v1alpha1.RateLimitP
 
 // enforcing returns a pod that enforces a policy: the one named, or any that is ready.
 func (s *session) enforcing(ctx context.Context, p *v1alpha1.RateLimitPolicy, name string) (*corev1.Pod, error) {
-	var list corev1.PodList
-	if err := s.List(ctx, &list, client.InNamespace(s.namespace), client.HasLabels{v1alpha1.LabelInjected}); err != nil {
-		return nil, fmt.Errorf("pods: %w", err)
+	found, err := s.fleet(ctx, []v1alpha1.RateLimitPolicy{*p})
+	if err != nil {
+		return nil, err
 	}
 	var seen []string
-	for i := range list.Items {
-		pod := &list.Items[i]
-		owners, err := target.Owners(ctx, pod, s.Client)
-		if err != nil {
-			return nil, err
+	for _, pod := range found[0].Pods {
+		switch {
+		case !pod.Injected() || name != "" && pod.Name != name:
+		case fleet.Ready(&pod.Pod):
+			return &pod.Pod, nil
+		default:
+			seen = append(seen, pod.Name)
 		}
-		if !target.Covers(p, owners) || name != "" && pod.Name != name {
-			continue
-		}
-		if ready(pod) {
-			return pod, nil
-		}
-		seen = append(seen, pod.Name)
 	}
 	switch {
 	case len(seen) > 0:
@@ -59,13 +53,7 @@ func (s *session) enforcing(ctx context.Context, p *v1alpha1.RateLimitPolicy, na
 	case name != "":
 		return nil, fmt.Errorf("pod %s carries no sidecar, or policy %s does not target it", name, p.Name)
 	}
-	return nil, fmt.Errorf("no pod enforces policy %s: kubectl describe ratelimitpolicies.ratelimit.headgate.dev %s -n %s says why", p.Name, p.Name, p.Namespace)
-}
-
-func ready(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	return nil, fmt.Errorf("no pod enforces policy %s: kubectl headgate status %s -n %s says why", p.Name, p.Name, p.Namespace)
 }
 
 // ask posts a question to the loopback port of a pod's sidecar, which the API server leads to, and reads the answer.
@@ -76,7 +64,7 @@ func (s *session) ask(ctx context.Context, pod *corev1.Pod, path string, questio
 	if err != nil {
 		return fmt.Errorf("pod %s: %w", pod.Name, err)
 	}
-	defer t.Close()
+	defer t.close()
 	if err := t.call(ctx, http.MethodPost, path, question, answer); err != nil {
 		return fmt.Errorf("pod %s: %w", pod.Name, err)
 	}

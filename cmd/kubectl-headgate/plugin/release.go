@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/cmd/kubectl-headgate/fleet"
 )
 
 // heed is how long the operator may take to act.
@@ -83,7 +84,7 @@ func (s *session) mayHaveEnded(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("pod %s: %w", name, err)
 	}
-	if ready(&pod) {
+	if fleet.Ready(&pod) {
 		return fmt.Errorf("pod %s is ready, so it has not ended; delete it first, or repeat with --force if you know better", name)
 	}
 	return nil

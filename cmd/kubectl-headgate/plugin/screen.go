@@ -59,6 +59,9 @@ func (s *screen) style() meter.Style {
 
 // draw writes lines over those before; what does not fit is counted.
 func (s *screen) draw(lines []string) {
+	if s == nil {
+		return
+	}
 	_, height, err := term.GetSize(s.fd)
 	if err != nil {
 		height = 0

@@ -83,9 +83,7 @@ func (s *session) top(ctx context.Context, args []string, o *topOptions) error {
 		screen = newScreen(s.streams.Out)
 	}
 	defer screen.close()
-	if screen != nil {
-		screen.draw([]string{"looking ..."})
-	}
+	screen.draw([]string{"looking ..."})
 	tick := time.NewTicker(o.interval)
 	defer tick.Stop()
 	for {
@@ -99,7 +97,15 @@ func (s *session) top(ctx context.Context, args []string, o *topOptions) error {
 			return nil
 		}
 		if err != nil {
-			return err
+			if o.once {
+				return err
+			}
+			// The API server may be back the next time.
+			screen.draw([]string{"error: " + err.Error()})
+			if screen == nil {
+				fmt.Fprintln(s.streams.ErrOut, "error:", err)
+			}
+			continue
 		}
 		rows := meter.Rates(before.sample, now.sample, now.covers, o.pods)
 		switch {

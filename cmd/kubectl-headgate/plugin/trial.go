@@ -61,7 +61,7 @@ func (x *examination) try(ctx context.Context) {
 			switch {
 			case err == nil:
 				t.Injected = injector.Injected(&pod.Spec)
-			case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
+			case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"), strings.Contains(err.Error(), "does not support dry run"):
 				x.blind("pods that are tried in namespace "+p.Namespace, err)
 				return nil
 			default:
@@ -217,7 +217,7 @@ func (x *examination) served(ctx context.Context) {
 	o := &x.Operator
 	for i := range o.Pods {
 		pod := &o.Pods[i]
-		if !ready(pod) {
+		if !fleet.Ready(pod) {
 			continue
 		}
 		err := func() error {
@@ -227,7 +227,7 @@ func (x *examination) served(ctx context.Context) {
 			if err != nil {
 				return err
 			}
-			defer t.Close()
+			defer t.close()
 			for port, name := range map[int]string{portWebhook: fmt.Sprintf("%s.%s.svc", o.Name, o.Namespace), portQuota: quotav1.ServerName} {
 				x.Served = append(x.Served, present(ctx, t, pod.Name, port, name))
 			}
@@ -253,7 +253,7 @@ func present(ctx context.Context, t *tunnel, pod string, port int, name string) 
 		out.Error = err.Error()
 		return out
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	hello := tls.Client(conn, &tls.Config{ServerName: name, InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // it is verified afterwards
 	if err := hello.HandshakeContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		out.Error = err.Error()

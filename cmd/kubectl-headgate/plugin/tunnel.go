@@ -16,10 +16,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // tunnel leads to the ports of a pod, its loopback ports among them, through the API server. No port is opened on this
@@ -40,12 +40,12 @@ func (s *session) dig(ctx context.Context, namespace, pod string) (*tunnel, erro
 		return nil, err
 	}
 	url := clients.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
-	websocket, err := portforward.NewSPDYOverWebsocketDialer(url, s.config)
+	websocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, s.config)
 	if err != nil {
 		return nil, err
 	}
-	old := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
-	dialer := portforward.NewFallbackDialer(websocket, old, func(err error) bool {
+	old := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+	dialer := portforward.NewFallbackDialerForStreaming(websocket, old, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
 	type result struct {
@@ -71,8 +71,8 @@ func (s *session) dig(ctx context.Context, namespace, pod string) (*tunnel, erro
 	}
 }
 
-// Close ends every connection through the tunnel.
-func (t *tunnel) Close() error { return t.connection.Close() }
+// close ends every connection through the tunnel.
+func (t *tunnel) close() { _ = t.connection.Close() }
 
 // dial connects to a port of the pod. That nothing listens there shows at the first read.
 func (t *tunnel) dial(port int) (net.Conn, error) {
