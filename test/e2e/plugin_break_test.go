@@ -74,7 +74,7 @@ func (s *space) drop(pod *corev1.Pod, container string, hook *nftables.ChainHook
 	return undo
 }
 
-// expire keeps the operator from renewing its certificate, and gives it one that has expired.
+// expire keeps the operator from renewing its certificate, and gives it one that is about to expire.
 func (s *space) expire() (undo func()) {
 	s.Helper()
 	role := &rbacv1.Role{}
@@ -114,7 +114,7 @@ func (s *space) expire() (undo func()) {
 	})
 	s.set(secret, func() {
 		secret.Data = maps.Clone(data)
-		secret.Data["tls.crt"], secret.Data["tls.key"] = s.expired(data)
+		secret.Data["tls.crt"], secret.Data["tls.key"] = s.brief(data)
 	})
 	return undo
 }
@@ -134,8 +134,8 @@ func (s *space) set(o client.Object, change func()) {
 	}
 }
 
-// expired is the operator's certificate, of the same authority, as it would be if nobody had renewed it.
-func (s *space) expired(data map[string][]byte) (cert, key []byte) {
+// brief is the operator's certificate, of the same authority, that lasts for a moment only.
+func (s *space) brief(data map[string][]byte) (cert, key []byte) {
 	s.Helper()
 	authority, err := tls.X509KeyPair(data["ca.crt"], data["ca.key"])
 	s.must(err, "authority")
@@ -145,7 +145,7 @@ func (s *space) expired(data map[string][]byte) (cert, key []byte) {
 	s.must(err, "key")
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: old.Leaf.Subject, DNSNames: old.Leaf.DNSNames,
-		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(-time.Hour),
+		NotBefore: time.Now().Add(-time.Second), NotAfter: time.Now().Add(20 * time.Second),
 		KeyUsage: old.Leaf.KeyUsage, ExtKeyUsage: old.Leaf.ExtKeyUsage,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, authority.Leaf, &private.PublicKey, authority.PrivateKey)

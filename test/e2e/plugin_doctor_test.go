@@ -105,7 +105,7 @@ func doctorNamesTheCause(t *testing.T) {
 	open()
 	s.enforced(policy, 3)
 
-	replicas := s.operators()
+	replicas := s.operatorPods()
 	var reopen []func()
 	for i := range replicas {
 		reopen = append(reopen, s.drop(&replicas[i], "operator", incoming, 9443))
@@ -129,10 +129,10 @@ func doctorNamesTheCause(t *testing.T) {
 	s.diagnosed("")
 }
 
-// operators lists the pods of the operator.
-func (s *space) operators() []corev1.Pod {
+// operatorPods lists the pods of the operator.
+func (s *space) operatorPods() []corev1.Pod {
 	s.Helper()
 	var pods corev1.PodList
-	s.must(suite.List(s.ctx, &pods, client.InNamespace(testbed.Namespace)), "operator's pods")
+	s.must(suite.List(s.ctx, &pods, client.InNamespace(testbed.Namespace), client.MatchingLabels{"app.kubernetes.io/component": "operator"}), "operator's pods")
 	return pods.Items
 }

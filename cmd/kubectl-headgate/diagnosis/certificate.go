@@ -13,8 +13,12 @@ import (
 	"time"
 )
 
-// renewal is how long before its end a certificate should long have been renewed: the operator does so 90 days before.
-const renewal = 30 * 24 * time.Hour
+// overdue reports whether a certificate should long have been renewed: the operator does so when two thirds of its time have
+// passed.
+func overdue(c *x509.Certificate, now time.Time) bool {
+	whole := c.NotAfter.Sub(c.NotBefore)
+	return now.After(c.NotBefore.Add(whole * 4 / 5))
+}
 
 // certificates looks at what the operator presents, against what the API server and the sidecars trust.
 func (d *diagnosis) certificates() {
@@ -47,7 +51,7 @@ func (d *diagnosis) certificates() {
 		}
 		switch code, what := d.judge(s); code {
 		case "":
-			if leaf.NotAfter.Sub(d.Now) < renewal {
+			if overdue(leaf, d.Now) {
 				note(CertificateNotRenewed, fmt.Sprintf("the operator's certificate ends in %s and has not been renewed", short(leaf.NotAfter.Sub(d.Now))), where)
 			}
 		default:
@@ -130,7 +134,7 @@ func (d *diagnosis) certificateFindings(failures map[Code][]string, says map[Cod
 	if where := failures[CertificateExpired]; where != nil {
 		d.refusing, d.uncalled = true, true
 		d.problem(Finding{Code: CertificateExpired, What: says[CertificateExpired], Where: where, Why: why,
-			Do:       "the operator renews it by itself, so something keeps it from writing its Secret: look at what, and mend that; it tries again when it starts",
+			Do:       "the operator renews it by itself (or cert-manager does, where the chart says so), so something keeps it from writing its Secret: look at what, and mend that",
 			Commands: []string{logs, fmt.Sprintf("kubectl auth can-i update secrets/%s-cert -n %s --as=system:serviceaccount:%s:%s", o.Name, o.Namespace, o.Namespace, o.Name), restart}})
 	}
 	if where := failures[CertificateMismatch]; where != nil {
@@ -141,7 +145,7 @@ func (d *diagnosis) certificateFindings(failures map[Code][]string, says map[Cod
 	}
 	if where := failures[CertificateNotRenewed]; where != nil {
 		d.notice(Finding{Code: CertificateNotRenewed, What: says[CertificateNotRenewed], Where: where,
-			Why: "the operator renews it 90 days before its end, so something keeps it from that", Do: "look at what",
+			Why: "it is renewed when two thirds of its time have passed, so something keeps the operator, or cert-manager, from that", Do: "look at what",
 			Commands: []string{logs}})
 	}
 }

@@ -82,7 +82,7 @@ func TestEachCauseIsNamedAndNothingElse(t *testing.T) {
 			f.Trials[0].Injected = false
 			cut(pod(f, 0), f, "x509: certificate has expired")
 		}, []Code{CertificateExpired}},
-		"the certificate is not renewed": {func(f *Facts) { f.Now = f.Now.Add(61 * 24 * time.Hour); old(f) }, []Code{CertificateNotRenewed}},
+		"the certificate is not renewed": {func(f *Facts) { f.Now = f.Now.Add(75 * 24 * time.Hour); old(f) }, []Code{CertificateNotRenewed}},
 		"the webhook trusts another authority": {func(f *Facts) {
 			f.Webhook.CABundle = certificate(t, f.Now, "other", quotav1.ServerName).pem
 			f.Trials[0].Injected = false
