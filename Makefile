@@ -68,6 +68,8 @@ generate-values: ## Write what values.yaml says of each value into the schema an
 generate-reference: generate-api
 	@$(GO) run ./hack/reference config/crd/bases/ratelimit.headgate.dev_ratelimitpolicies.yaml hack/reference/examples.yaml docs/reference/policy.md
 	@$(GO) run ./hack/reference/metrics docs/reference/metrics.md
+	@$(GO) run ./hack/reference/conditions api/v1alpha1/conditions.go docs/reference/conditions.md
+	@$(GO) run ./hack/reference/flags docs/reference/flags.md ./cmd/headgate-operator ./cmd/headgate-sidecar
 
 .PHONY: generate-proto
 generate-proto: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) | protoc

@@ -23,33 +23,47 @@ type Reason string
 
 // Reasons of Accepted.
 const (
-	ReasonAccepted       Reason = "Accepted"
-	ReasonInvalid        Reason = "Invalid"
+	// ReasonAccepted: the policy is understood, and its targets are there.
+	ReasonAccepted Reason = "Accepted"
+	// ReasonInvalid: the policy says what cannot be enforced. What was enforced before stays; the message has the field and an example.
+	ReasonInvalid Reason = "Invalid"
+	// ReasonTargetNotFound: a target is not there. It is limited from its first request once it is.
 	ReasonTargetNotFound Reason = "TargetNotFound"
-	ReasonConflicted     Reason = "Conflicted"
+	// ReasonConflicted, with Accepted=True: an older policy on the same workload asks for another injection, and has it.
+	ReasonConflicted Reason = "Conflicted"
 )
 
 // Reasons of Injected.
 const (
-	ReasonInjected           Reason = "Injected"
+	// ReasonInjected: every pod carries the sidecar.
+	ReasonInjected Reason = "Injected"
+	// ReasonPodsWithoutSidecar: pods are not limited until they are replaced; the message says how.
 	ReasonPodsWithoutSidecar Reason = "PodsWithoutSidecar"
-	ReasonBypassable         Reason = "Bypassable"
-	ReasonNotInjectable      Reason = "NotInjectable"
-	ReasonNoPods             Reason = "NoPods"
-	// ReasonSidecarOutdated is a reason of Injected=True: all pods are limited, some by another sidecar than they would get now.
+	// ReasonBypassable: requests reach the app around the sidecar, or cannot reach the sidecar; the message has the edit.
+	ReasonBypassable Reason = "Bypassable"
+	// ReasonNotInjectable: the cluster does not allow the sidecar in these pods; the message has every remedy.
+	ReasonNotInjectable Reason = "NotInjectable"
+	// ReasonNoPods: there are no pods yet.
+	ReasonNoPods Reason = "NoPods"
+	// ReasonSidecarOutdated, with Injected=True: all pods are limited, some by another sidecar than they would get now.
 	ReasonSidecarOutdated Reason = "SidecarOutdated"
 )
 
 // Reasons of Programmed.
 const (
-	ReasonProgrammed  Reason = "Programmed"
+	// ReasonProgrammed: every pod has acknowledged this generation.
+	ReasonProgrammed Reason = "Programmed"
+	// ReasonReconciling: pods have not acknowledged this generation yet; the message names them.
 	ReasonReconciling Reason = "Reconciling"
 )
 
 // Reasons of QuotaHealthy.
 const (
-	ReasonHealthy  Reason = "Healthy"
+	// ReasonHealthy: every pod has its part.
+	ReasonHealthy Reason = "Healthy"
+	// ReasonDegraded: the burst is smaller than the number of pods, and the limit is shared equally: it admits nothing.
 	ReasonDegraded Reason = "Degraded"
+	// ReasonReserved: a pod that may still run cannot be reached, and keeps its part; the message says what is waited for.
 	ReasonReserved Reason = "Reserved"
 )
 
@@ -58,18 +72,30 @@ type EventReason string
 
 // Reasons of events.
 const (
-	EventAccepted        EventReason = "Accepted"
-	EventInvalid         EventReason = "Invalid"
-	EventTargetNotFound  EventReason = "TargetNotFound"
-	EventConflicted      EventReason = "Conflicted"
-	EventProgrammed      EventReason = "Programmed"
-	EventRolloutStarted  EventReason = "RolloutStarted"
-	EventRolloutManual   EventReason = "RolloutLeftToYou"
+	// EventAccepted: a policy that was not accepted is.
+	EventAccepted EventReason = "Accepted"
+	// EventInvalid: a policy says what cannot be enforced.
+	EventInvalid EventReason = "Invalid"
+	// EventTargetNotFound: a policy names a workload that is not there.
+	EventTargetNotFound EventReason = "TargetNotFound"
+	// EventConflicted: an older policy on the same workload asks for another injection.
+	EventConflicted EventReason = "Conflicted"
+	// EventProgrammed: every pod has acknowledged a generation.
+	EventProgrammed EventReason = "Programmed"
+	// EventRolloutStarted: a workload is restarted so that its pods get the sidecar, or lose it.
+	EventRolloutStarted EventReason = "RolloutStarted"
+	// EventRolloutManual: a workload needs a restart that is left to you.
+	EventRolloutManual EventReason = "RolloutLeftToYou"
+	// EventRolloutReverted: a restart made no pods, since the cluster refused them, and was taken back.
 	EventRolloutReverted EventReason = "RolloutReverted"
-	EventReserved        EventReason = "ShareReserved"
-	EventReleased        EventReason = "ShareReleased"
-	EventNotReleased     EventReason = "ShareNotReleased"
-	EventNotInjected     EventReason = "SidecarNotInjected"
+	// EventReserved: the part of a pod that cannot be reached is kept for it.
+	EventReserved EventReason = "ShareReserved"
+	// EventReleased: a person has said that a pod has ended, and its part is free.
+	EventReleased EventReason = "ShareReleased"
+	// EventNotReleased: a person has said that a pod has ended, and it speaks still, or nobody knows it.
+	EventNotReleased EventReason = "ShareNotReleased"
+	// EventNotInjected: a pod could not get the sidecar.
+	EventNotInjected EventReason = "SidecarNotInjected"
 )
 
 // EventAction is the action of an event.
@@ -77,8 +103,12 @@ type EventAction string
 
 // Actions of events.
 const (
+	// ActionReconcile: a policy was looked at.
 	ActionReconcile EventAction = "Reconcile"
-	ActionInject    EventAction = "Inject"
-	ActionRestart   EventAction = "Restart"
-	ActionRelease   EventAction = "Release"
+	// ActionInject: a pod was, or was not, given the sidecar.
+	ActionInject EventAction = "Inject"
+	// ActionRestart: a workload was restarted.
+	ActionRestart EventAction = "Restart"
+	// ActionRelease: a reserved part was asked to be freed.
+	ActionRelease EventAction = "Release"
 )
