@@ -39,7 +39,7 @@ gives them, come out as their items.`,
 		},
 	}
 	filename(c, &file)
-	c.Flags().StringVar(&image, "sidecar-image", "ghcr.io/headgate/headgate-sidecar:latest", "image of the sidecar")
+	c.Flags().StringVar(&image, "sidecar-image", "ghcr.io/headgate/sidecar:latest", "image of the sidecar")
 	c.Flags().StringVar(&operator, "operator", "headgate-operator.headgate-system.svc:9444", "host:port of the operator's quota service")
 	return c
 }
