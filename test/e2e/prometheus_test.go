@@ -124,7 +124,7 @@ func prometheusSeesWhatClientsSent(t *testing.T) {
 			`sum(headgate_leading)`:                                                                             1,
 			fmt.Sprintf(`count(up{namespace=%q} == 1)`, s.name):                                                 2,
 			fmt.Sprintf(`sum(headgate_quota_connected{namespace=%q})`, s.name):                                  2,
-			fmt.Sprintf(`headgate_pods{namespace=%q,limit="all"}`, s.name):                                      2,
+			fmt.Sprintf(`headgate_pods{namespace=%q,policy="all",limit="all"}`, s.name):                         2,
 			fmt.Sprintf(`count(headgate_requests_total{namespace=%q})`, s.name):                                 16, // four limits, two answers, two pods
 			fmt.Sprintf(`headgate_policy_condition{namespace=%q,policy="nobody",condition="Accepted"}`, s.name): 0,
 		} {
