@@ -149,14 +149,14 @@ func TestMetricsCountAndHoldNoKeys(t *testing.T) {
 	}
 	metrics := p.text(p.admin, quotav1.PathMetrics)
 	for _, want := range []string{
-		`headgate_requests_total{decision="allowed",limit="each",policy="shop/checkout"} 1`,
-		`headgate_requests_total{decision="denied",limit="each",policy="shop/checkout"} 1`,
-		`headgate_requests_total{decision="allowed",limit="all",policy="shop/checkout"} 1`,
-		`headgate_share_tokens_per_second{limit="all",policy="shop/checkout"} 0.1`,
-		`headgate_balance_tokens{limit="all",policy="shop/checkout"} 9`,
-		`headgate_keys{limit="each",policy="shop/checkout"} 1`,
+		`headgate_requests_total{decision="allowed",limit="each",policy="checkout"} 1`,
+		`headgate_requests_total{decision="denied",limit="each",policy="checkout"} 1`,
+		`headgate_requests_total{decision="allowed",limit="all",policy="checkout"} 1`,
+		`headgate_share_tokens_per_second{limit="all",policy="checkout"} 0.1`,
+		`headgate_balance_tokens{limit="all",policy="checkout"} 9`,
+		`headgate_keys{limit="each",policy="checkout"} 1`,
 		`headgate_quota_connected 1`,
-		`headgate_snapshot_generation{policy="shop/checkout"} 7`,
+		`headgate_snapshot_generation{policy="checkout"} 7`,
 		`headgate_decision_seconds_count 2`,
 	} {
 		if !strings.Contains(metrics, want) {

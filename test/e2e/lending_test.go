@@ -61,12 +61,12 @@ func twelvePodsAdmitWhatOneWould(t *testing.T) {
 		{Name: "all on one pod of twelve", clients: clients(6, 200, load.Pinned), pods: pods[:1], least: 0.7},
 		{Name: "jumped to another pod", clients: clients(6, 200, load.Pinned), pods: pods[7:8], least: 0.7},
 		{Name: "skewed: half on one pod, the rest on four", clients: clients(4, 150, load.Pinned), pods: pods[2:6], least: 0.7},
-		{Name: "spread by the Service", clients: clients(12, 167, load.Renewed), least: 0.7},
-		{Name: "scaled from 12 to 8 meanwhile", clients: clients(12, 167, load.Renewed), least: 0.6, while: func() {
+		{Name: "spread by the Service", clients: clients(12, 166, load.Renewed), least: 0.7},
+		{Name: "scaled from 12 to 8 meanwhile", clients: clients(12, 166, load.Renewed), least: 0.6, while: func() {
 			s.scale(app, 8)
 			s.settled(app, 8)
 		}},
-		{Name: "the operator restarts in order meanwhile", clients: clients(12, 167, load.Renewed), least: 0.5, while: func() {
+		{Name: "the operator restarts in order meanwhile", clients: clients(12, 166, load.Renewed), least: 0.5, while: func() {
 			epoch, leader := s.leader()
 			s.must(suite.Delete(s.ctx, leader), "leader")
 			s.nextLeader(epoch)
