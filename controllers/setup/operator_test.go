@@ -33,6 +33,7 @@ import (
 	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/setup"
 	"github.com/headgate/headgate/test/apiserver"
+	"github.com/headgate/headgate/test/port"
 	"github.com/headgate/headgate/test/testbed"
 )
 
@@ -87,10 +88,8 @@ func install(t *testing.T, args ...string) *cluster {
 	}
 	c.options, err = setup.Parse(append([]string{"--sidecar-image=sidecar:v1", "--health-probe-bind-address=" + free(t), "--metrics-bind-address=" + free(t)}, args...))
 	c.must(err)
-	for _, port := range []*int{&c.options.WebhookPort, &c.options.QuotaPort} {
-		_, text, err := net.SplitHostPort(free(t))
-		c.must(err)
-		_, err = fmt.Sscan(text, port)
+	for _, p := range []*int{&c.options.WebhookPort, &c.options.QuotaPort} {
+		*p, err = port.Free()
 		c.must(err)
 	}
 	cfg := rest.CopyConfig(server.Config)
@@ -115,12 +114,11 @@ func install(t *testing.T, args ...string) *cluster {
 // free is an address that nobody listens on.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", p)
 }
 
 func (c *cluster) must(err error) {

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/headgate/headgate/test/load"
+	"github.com/headgate/headgate/test/port"
 	"github.com/headgate/headgate/test/testbed"
 )
 
@@ -81,11 +82,11 @@ func (s *space) adapter(p *testbed.Prometheus) {
 	dir := s.TempDir()
 	config := filepath.Join(dir, "adapter.yaml")
 	s.must(os.WriteFile(config, s.block("autoscaling.md", "The adapter"), 0o600), "configuration")
-	port, err := testbed.FreePort()
+	at, err := port.Free()
 	s.must(err, "port")
 	d, err := testbed.StartDaemon(filepath.Join(s.kept, "adapter.log"), program,
 		"--config="+config, "--prometheus-url="+p.URL, "--metrics-relist-interval=5s",
-		"--bind-address="+machine, "--secure-port="+strconv.Itoa(port), "--cert-dir="+dir,
+		"--bind-address="+machine, "--secure-port="+strconv.Itoa(at), "--cert-dir="+dir,
 		"--lister-kubeconfig="+suite.Kubeconfig, "--authentication-kubeconfig="+suite.Kubeconfig, "--authorization-kubeconfig="+suite.Kubeconfig)
 	s.must(err, "adapter")
 	s.Cleanup(d.Stop)
@@ -95,7 +96,7 @@ func (s *space) adapter(p *testbed.Prometheus) {
 	of.Labels = map[string]string{discoveryv1.LabelServiceName: of.Name}
 	s.must(suite.Create(s.ctx, &discoveryv1.EndpointSlice{
 		ObjectMeta: of, AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:     []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(port))}},
+		Ports:     []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(at))}},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{machine}}},
 	}), "endpoints")
 	api := &unstructured.Unstructured{Object: map[string]any{

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/headgate/headgate/test/port"
 )
 
 // Prometheus is a real one, on this machine's loopback. Whoever starts it ends it.
@@ -31,11 +33,11 @@ func StartPrometheus(ctx context.Context, dir string, config []byte) (*Prometheu
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		return nil, fmt.Errorf("prometheus: %w", err)
 	}
-	port, err := FreePort()
+	at, err := port.Free()
 	if err != nil {
 		return nil, fmt.Errorf("prometheus: %w", err)
 	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(at))
 	d, err := StartDaemon(filepath.Join(dir, "prometheus.log"), "prometheus", "--config.file="+file,
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
 	if err != nil {
@@ -121,16 +123,6 @@ func get(ctx context.Context, address string, into any) error {
 		return nil
 	}
 	return json.Unmarshal(body.Bytes(), into)
-}
-
-// FreePort is a port of loopback that was free just now.
-func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // Daemon is a program beside the test.
