@@ -38,14 +38,14 @@ type Injection struct {
 	// mode says how traffic reaches the sidecar. NamedPort needs no privileges: the container port keeps its name and gets
 	// the sidecar's number, so Services that target the port by name reach the sidecar. Redirect works with numbers, too: an
 	// init container with NET_ADMIN redirects the app's ports inside the pod. None intercepts nothing. Auto takes NamedPort
-	// where the Services of the workload target names, else Redirect where the namespace's Pod Security level allows it.
+	// where the Services of the workload target names, else Redirect where the namespace's Pod Security level allows it. Absent:
+	// what the installation says, which is Auto unless somebody has changed it.
 	// +optional
-	// +default="Auto"
 	Mode InjectionMode `json:"mode,omitempty"`
 
-	// rollout says who restarts a workload whose pods lack the sidecar: Automatic (the operator) or Manual (you).
+	// rollout says who restarts a workload whose pods lack the sidecar: Automatic (the operator) or Manual (you). Absent: what the
+	// installation says, which is Automatic unless somebody has changed it.
 	// +optional
-	// +default="Automatic"
 	Rollout RolloutMode `json:"rollout,omitempty"`
 
 	// ports are the container ports to limit, by name or by number ("8080"). Absent: the ports that Services target; where

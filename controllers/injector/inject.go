@@ -37,6 +37,8 @@ type Config struct {
 	// RecordHostPath is a folder of the node for decision records (tests only); empty = none. The restricted Pod Security
 	// Standard does not allow it.
 	RecordHostPath string
+	// Default is what holds where a policy does not say.
+	Default Default
 }
 
 // Plan is what the policies of a pod say about its injection.

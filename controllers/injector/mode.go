@@ -23,6 +23,22 @@ type Surroundings struct {
 	Services []corev1.Service
 	// Namespace has the labels and annotations of the pod's namespace.
 	Namespace metav1.ObjectMeta
+	// Default is what the installation says where a policy does not.
+	Default Default
+}
+
+// Default is what an installation says of injection for policies that do not. Empty: Auto and Automatic.
+type Default struct {
+	Mode    v1alpha1.InjectionMode
+	Rollout v1alpha1.RolloutMode
+}
+
+// Said is what a policy says of injection, with what the installation says where it does not.
+func (d Default) Said(p *v1alpha1.RateLimitPolicy) v1alpha1.Injection {
+	said := p.Spec.Injection
+	said.Mode = cmp.Or(said.Mode, d.Mode, v1alpha1.Auto)
+	said.Rollout = cmp.Or(said.Rollout, d.Rollout, v1alpha1.Automatic)
+	return said
 }
 
 // defaultSleep is the preStop sleep of an app container that has none: endpoints take a few seconds to drain.
@@ -37,8 +53,8 @@ func PlanOf(policies []*v1alpha1.RateLimitPolicy, pod *corev1.Pod, around Surrou
 	if len(policies) == 0 {
 		return Plan{Mode: v1alpha1.None}, nil
 	}
-	said := policies[0].Spec.Injection
-	plan := Plan{Mode: said.Mode, Sleep: defaultSleep, Image: said.Sidecar.Image, Mesh: Mesh(pod, around.Namespace), Rollout: cmp.Or(said.Rollout, v1alpha1.Automatic)}
+	said := around.Default.Said(policies[0])
+	plan := Plan{Mode: said.Mode, Sleep: defaultSleep, Image: said.Sidecar.Image, Mesh: Mesh(pod, around.Namespace), Rollout: said.Rollout}
 	if said.PreStopSleepSeconds != nil {
 		plan.Sleep = *said.PreStopSleepSeconds
 	}
@@ -54,7 +70,7 @@ func PlanOf(policies []*v1alpha1.RateLimitPolicy, pod *corev1.Pod, around Surrou
 	plan.Ports = slices.Sorted(slices.Values(said.Ports))
 	var err error
 	switch plan.Mode {
-	case v1alpha1.Auto, "":
+	case v1alpha1.Auto:
 		plan.Mode, err = choose(pod, plan, around)
 	case v1alpha1.Redirect:
 		err = redirectable(plan, around)

@@ -90,6 +90,7 @@ func (w *Webhook) inject(ctx context.Context, pod *corev1.Pod) ([]*v1alpha1.Rate
 	if err != nil {
 		return policies, nil, err
 	}
+	around.Default = w.Config.Default
 	plan, err := PlanOf(policies, pod, around)
 	if err != nil {
 		return policies, nil, err

@@ -18,6 +18,7 @@ import (
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/compile"
+	"github.com/headgate/headgate/controllers/injector"
 	"github.com/headgate/headgate/controllers/quota"
 	"github.com/headgate/headgate/controllers/target"
 )
@@ -84,7 +85,7 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 		return fmt.Errorf("policies of namespace %s: %w", s.policy.Namespace, err)
 	}
 	policies := target.Policies(siblings.Items, s.targets)
-	s.conflicts = conflictsOf(s.policy, policies)
+	s.conflicts = conflictsOf(s.policy, policies, r.Sidecar.Default)
 	return nil
 }
 
@@ -93,9 +94,9 @@ type conflict struct{ field, elder string }
 
 // conflictsOf looks for what a policy says otherwise than those on the same workloads, oldest first, that are older. The
 // oldest decides the injection; the oldest that says how clients are answered decides that.
-func conflictsOf(p *v1alpha1.RateLimitPolicy, policies []*v1alpha1.RateLimitPolicy) []conflict {
+func conflictsOf(p *v1alpha1.RateLimitPolicy, policies []*v1alpha1.RateLimitPolicy, unsaid injector.Default) []conflict {
 	var out []conflict
-	if len(policies) > 0 && policies[0].UID != p.UID && !sameInjection(policies[0], p) {
+	if len(policies) > 0 && policies[0].UID != p.UID && !sameInjection(unsaid.Said(policies[0]), unsaid.Said(p)) {
 		out = append(out, conflict{"injection", policies[0].Name})
 	}
 	for _, other := range policies {
@@ -119,10 +120,9 @@ func says(p *v1alpha1.RateLimitPolicy) bool {
 }
 
 // sameInjection ignores who restarts: that is no contradiction.
-func sameInjection(a, b *v1alpha1.RateLimitPolicy) bool {
-	x, y := a.Spec.Injection, b.Spec.Injection
-	x.Rollout, y.Rollout = "", ""
-	return equality.Semantic.DeepEqual(x, y)
+func sameInjection(a, b v1alpha1.Injection) bool {
+	a.Rollout, b.Rollout = "", ""
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // observe reads what the pods enforce.

@@ -57,7 +57,7 @@ func (w *surveyed) stale() (out []*corev1.Pod) {
 		if !injector.Injected(&p.Spec) || p.Annotations[v1alpha1.AnnotationMode] == "" {
 			continue
 		}
-		explicit := w.said.Mode != "" && w.said.Mode != v1alpha1.Auto
+		explicit := w.said.Mode != v1alpha1.Auto
 		if explicit && p.Annotations[v1alpha1.AnnotationMode] != string(w.plan.Mode) {
 			out = append(out, p)
 			continue
@@ -142,7 +142,8 @@ func (r *Reconciler) plan(ctx context.Context, w *surveyed, all []v1alpha1.RateL
 	if len(policies) == 0 {
 		return nil // deleted since this reconciliation began
 	}
-	w.said, w.acting = policies[0].Spec.Injection, policies[0].UID
+	w.around.Default = r.Sidecar.Default
+	w.said, w.acting = w.around.Default.Said(policies[0]), policies[0].UID
 	if w.plan, w.refusal = injector.PlanOf(policies, newest, w.around); w.refusal == nil {
 		_, w.refusal = injector.Inject(newest, injector.Config{}, w.plan)
 	}

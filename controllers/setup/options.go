@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/certs"
 	"github.com/headgate/headgate/controllers/injector"
 )
@@ -45,6 +46,8 @@ type Options struct {
 	Terms        certs.Terms
 
 	NamespaceSelector string
+
+	InjectionMode, InjectionRollout string // for policies that do not say
 
 	SidecarCPU, SidecarMemoryRequest, SidecarMemoryLimit string
 
@@ -79,6 +82,8 @@ func Parse(args []string) (Options, error) {
 	fs.StringVar(&o.PullSecrets, "sidecar-image-pull-secrets", "", "Names of Secrets, separated by commas, that injected pods get for pulling the sidecar's image. They must exist in the pods' namespaces.")
 	fs.StringVar(&o.RestartOwner, "restart-field-manager", "headgate-restart", "Field manager of the annotations by which workloads are restarted.")
 	fs.DurationVar(&o.RolloutPatience, "rollout-patience", time.Minute, "How long a restart may make no pods, since the cluster refuses them, before it is taken back.")
+	fs.StringVar(&o.InjectionMode, "injection-mode", string(v1alpha1.Auto), "How traffic reaches the sidecar where a policy does not say: Auto, NamedPort, Redirect or None.")
+	fs.StringVar(&o.InjectionRollout, "injection-rollout", string(v1alpha1.Automatic), "Who restarts workloads whose pods lack the sidecar where a policy does not say: Automatic (the operator) or Manual (people).")
 	fs.StringVar(&o.SidecarCPU, "sidecar-cpu-request", "20m", "CPU request of the sidecar. There is no CPU limit: throttling would delay requests.")
 	fs.StringVar(&o.SidecarMemoryRequest, "sidecar-memory-request", "32Mi", "Memory request of the sidecar.")
 	fs.StringVar(&o.SidecarMemoryLimit, "sidecar-memory-limit", "128Mi", "Memory limit of the sidecar.")
@@ -124,6 +129,16 @@ func (o *Options) validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("--sidecar-image-pull-policy %q: write Always, IfNotPresent or Never", o.PullPolicy))
 	}
+	switch v1alpha1.InjectionMode(o.InjectionMode) {
+	case v1alpha1.Auto, v1alpha1.NamedPort, v1alpha1.Redirect, v1alpha1.None:
+	default:
+		errs = append(errs, fmt.Errorf("--injection-mode %q: write Auto, NamedPort, Redirect or None", o.InjectionMode))
+	}
+	switch v1alpha1.RolloutMode(o.InjectionRollout) {
+	case v1alpha1.Automatic, v1alpha1.Manual:
+	default:
+		errs = append(errs, fmt.Errorf("--injection-rollout %q: write Automatic or Manual", o.InjectionRollout))
+	}
 	if o.Pprof && !o.SecureMetrics {
 		errs = append(errs, errors.New("--pprof without --metrics-secure: profiles show what is in memory, to anybody; leave one of them out"))
 	}
@@ -161,6 +176,7 @@ func (o *Options) sidecar() injector.Config {
 		Operator:       fmt.Sprintf("%s.%s.svc:%d", o.Service, o.Namespace, o.QuotaPort),
 		CAConfigMap:    o.CAConfigMap,
 		RecordHostPath: o.RecordPath,
+		Default:        injector.Default{Mode: v1alpha1.InjectionMode(o.InjectionMode), Rollout: v1alpha1.RolloutMode(o.InjectionRollout)},
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{
 				corev1.ResourceCPU:    resource.MustParse(o.SidecarCPU),

@@ -124,7 +124,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: mode
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.InjectionMode
-      default: Auto
     - name: ports
       type:
         list:
@@ -137,7 +136,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: rollout
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.RolloutMode
-      default: Automatic
     - name: sidecar
       type:
         namedType: com.github.headgate.headgate.api.v1alpha1.Sidecar
