@@ -25,6 +25,8 @@ type adaptive struct {
 	call func()         // asks for a Turn soon
 	// table is what is in force: nobody is admitted by another.
 	table func() *table
+	// linked says that there is a stream to a leader, slow as it may be.
+	linked func() bool
 
 	one    *tab                            // nil with a key
 	tabs   atomic.Pointer[map[uint64]*tab] // by the hash of the key; replaced, never changed
@@ -60,7 +62,7 @@ const (
 )
 
 func (e *Engine) newAdaptive(id string, hasKey bool, now limiter.Time) (*adaptive, error) {
-	a := &adaptive{id: id, hold: e.options.Hold, call: func() { signal(e.calls) }, table: e.table.Load, sleeper: escrow.NewSleeper(sleep, int64(now))}
+	a := &adaptive{id: id, hold: e.options.Hold, call: func() { signal(e.calls) }, table: e.table.Load, linked: e.linked.Load, sleeper: escrow.NewSleeper(sleep, int64(now))}
 	if !hasKey {
 		a.one = &tab{of: a, holder: a.sleeper.Account(int64(now))}
 		return a, nil
@@ -70,6 +72,9 @@ func (e *Engine) newAdaptive(id string, hasKey bool, now limiter.Time) (*adaptiv
 	a.tabs.Store(&map[uint64]*tab{})
 	return a, err
 }
+
+// alone reports whether nobody lends: the pod is isolated, and not only from a leader that is late. The lock is held.
+func (a *adaptive) alone(now limiter.Time) bool { return a.sleeper.Alone(int64(now)) && !a.linked() }
 
 // patience changes how long a request may wait.
 func (a *adaptive) patience(hold time.Duration) {

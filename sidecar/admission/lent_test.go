@@ -80,6 +80,29 @@ func (l *lender) answer() string {
 	}
 }
 
+func TestALeaderThatIsLateIsWaitedForAndOneThatIsGoneIsNot(t *testing.T) {
+	l, _ := newLender(t, nil, Options{})
+	l.pass(1500 * time.Millisecond) // no word has come for longer than a promise lasts
+	ask := func() string {
+		select {
+		case <-l.held:
+		default:
+		}
+		if d, held := l.e.DecideOrHold(request("/"), l.now, func(d Decision) { l.held <- d }); held == nil {
+			l.held <- d
+		}
+		return l.answer()
+	}
+	if got := ask(); got != "held" {
+		t.Errorf("a request is %s while the stream stands", got)
+	}
+	l.pass(200 * time.Millisecond)
+	l.e.Lost()
+	if got := ask(); got != "denied" {
+		t.Errorf("a request is %s though nobody can lend", got)
+	}
+}
+
 func TestARequestIsHeldUntilTheLeaderHasAnswered(t *testing.T) {
 	ms := func(n int) *uint64 { return new(uint64(n) * uint64(time.Millisecond)) }
 	for name, tc := range map[string]struct {

@@ -121,7 +121,7 @@ func (a *adaptive) seek(m *match, requests []*Request, now limiter.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t := a.find(m.hash)
-	if t == nil && !a.sleeper.Alone(int64(now)) {
+	if t == nil && !a.alone(now) {
 		t = a.open(m.hash, m.name(requests), now)
 	}
 	if t == nil {
@@ -172,7 +172,7 @@ func (t *tab) mayCome(cost int64, now limiter.Time) bool {
 		return false
 	}
 	short := t.cost + cost - t.holder.Available(int64(now))
-	if a.sleeper.Alone(int64(now)) {
+	if a.alone(now) {
 		parts, burst := a.sleeper.Share(int64(now))
 		if a.keys != nil || cost*int64(limiter.Token) > burst {
 			return false // nobody lends, and what the share earns is not earned here
@@ -244,7 +244,7 @@ func (t *tab) serve(now limiter.Time, out []verdict) (verdicts []verdict, elsewh
 // dry reports whether nothing is on its way but what is earned: the leader has lately said that none is left, or nobody lends.
 // The lock is held.
 func (t *tab) dry(now limiter.Time) bool {
-	return t.of.sleeper.Alone(int64(now)) || t.scarce != 0 && now-t.scarce < limiter.Time(lately)
+	return t.of.alone(now) || t.scarce != 0 && now-t.scarce < limiter.Time(lately)
 }
 
 // mayWait reports whether a request may wait for the limit's tokens: those that are lent, or those that it delays for.
