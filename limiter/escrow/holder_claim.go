@@ -68,7 +68,7 @@ func (h *Holder) Claim(now int64) (Claim, bool) {
 	if h.told.want > h.granted {
 		step = 2 // the leader knows, and may have none
 	}
-	more := want-max(h.told.want, h.granted) >= max(step, target/2) && since >= moreGap
+	more := want-max(h.told.want, h.granted) >= max(step, aim/2) && since >= moreGap
 	less := h.told.want > h.granted && want == h.granted && (since >= spentGap || over && since >= moreGap)
 	spent := h.spent > h.told.spent && since >= spentGap
 	turned := h.told.idle && !idle && want > h.granted || !h.told.idle && idle && h.Outstanding() > 0 && since >= moreGap

@@ -12,6 +12,8 @@ const (
 	// tick is how often scarce tokens are lent. With the way there and back it has to stay below B/(4R), or the pool
 	// overflows while processes wait.
 	tick = 5 * int64(time.Millisecond)
+	// crumbs is how often scarce tokens are lent while shares are earned in place: it is little that is left over.
+	crumbs = 4 * tick
 	// serving is how long a process waits for its next loan when all want more than there is.
 	serving = 40 * int64(time.Millisecond)
 	// resend is how long a loan may stay unheard of before it is sent again.
@@ -51,6 +53,9 @@ func (m *Mint) serve(avail int64, emit func(id string, l Loan)) {
 		return
 	}
 	m.ready = m.f.now + tick
+	if m.f.stay && m.pool < m.f.limit.shares() {
+		m.ready = m.f.now + crumbs
+	}
 	for _, b := range m.order {
 		m.weigh(b)
 	}
