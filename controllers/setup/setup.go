@@ -7,11 +7,13 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -46,6 +48,7 @@ const WebhookName = "inject.ratelimit.headgate.dev"
 // Run runs the operator until the context ends or leadership is lost.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	log := logger(os.Stderr, o.Debug)
+	slog.SetDefault(slog.New(logr.ToSlogHandler(log))) // net/http writes to the standard logger
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("client-go"))
 	cfg.QPS, cfg.Burst = 50, 100

@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -24,6 +25,7 @@ func (s *space) plugin(args ...string) string {
 	binary := filepath.Join(suite.chart.Repository, "bin", "kubectl-headgate")
 	build := exec.CommandContext(s.ctx, "go", "build", "-buildvcs=false", "-o", binary, "./cmd/kubectl-headgate")
 	build.Dir = suite.chart.Repository
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as the images, so that little is compiled anew
 	out, err := build.CombinedOutput()
 	if err != nil {
 		s.Fatalf("build the plugin: %v\n%s", err, out)
