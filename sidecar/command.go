@@ -13,26 +13,13 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
+	"github.com/headgate/headgate/api/release"
 	"github.com/headgate/headgate/sidecar/redirect"
 )
-
-// Version is set when a release is linked; otherwise it is the module's.
-var Version = ""
-
-func version() string {
-	if Version != "" {
-		return Version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
 
 // Main runs the program and returns its exit status: 0 for a clean end, 1 for a failure, 2 for a wrong call.
 func Main() int {
@@ -50,7 +37,7 @@ func command(ctx context.Context, args []string, getenv func(string) string, std
 		case "redirect":
 			return redirectCommand(args[1:], getenv, stdout, stderr)
 		case "version":
-			_, _ = fmt.Fprintln(stdout, version())
+			_, _ = fmt.Fprintln(stdout, release.Version())
 			return 0
 		case "help", "-h", "-help", "--help":
 			_, _ = parseConfig([]string{"--help"}, getenv, stdout)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
+	"github.com/headgate/headgate/api/release"
 	"github.com/headgate/headgate/limiter"
 	"github.com/headgate/headgate/sidecar/admin"
 	"github.com/headgate/headgate/sidecar/admission"
@@ -85,7 +86,7 @@ func run(ctx context.Context, c *Config, log *slog.Logger) error {
 		}
 	})
 	defer settled.Stop()
-	log.Info("Started", "version", version(), "ports", len(c.Ports), "operator", c.Operator)
+	log.Info("Started", "version", release.Version(), "ports", len(c.Ports), "operator", c.Operator)
 
 	select {
 	case <-ctx.Done():
@@ -122,13 +123,13 @@ func assemble(c *Config, log *slog.Logger) (*sidecar, error) {
 	s.quota = quota.New(quota.Options{
 		Operator:    c.Operator,
 		Credentials: quota.Credentials{TokenFile: c.TokenFile, CAFile: c.CAFile},
-		Identity:    quota.Identity{Incarnation: incarnation, StartedAt: time.Now(), Version: version()},
+		Identity:    quota.Identity{Incarnation: incarnation, StartedAt: time.Now(), Version: release.Version()},
 		Enforcer:    enforcer{s.engine, s.clock},
 		Log:         log,
 	})
 	s.admin = admin.New(admin.Options{
 		Pod:         c.Pod,
-		Version:     version(),
+		Version:     release.Version(),
 		Incarnation: incarnation,
 		Engine:      s.engine,
 		Clock:       s.clock,

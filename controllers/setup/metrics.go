@@ -6,29 +6,16 @@ package setup
 import (
 	"net/http"
 	"net/http/pprof"
-	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/headgate/headgate/api/release"
 	"github.com/headgate/headgate/controllers/certs"
 	"github.com/headgate/headgate/controllers/injector"
 	"github.com/headgate/headgate/controllers/quota"
 	"github.com/headgate/headgate/controllers/ratelimitpolicy"
 )
-
-// Version is set when a release is linked; otherwise it is the module's.
-var Version = ""
-
-func version() string {
-	if Version != "" {
-		return Version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
 
 // Collectors are the operator's own metrics.
 func Collectors(home *quota.Home, expiry certs.Expiry, policies client.Reader) []prometheus.Collector {
@@ -36,7 +23,7 @@ func Collectors(home *quota.Home, expiry certs.Expiry, policies client.Reader) [
 		Name: "headgate_build_info",
 		Help: "1, with the version of the program.",
 	}, []string{"program", "version"})
-	build.WithLabelValues("operator", version()).Set(1)
+	build.WithLabelValues("operator", release.Version()).Set(1)
 	out := append(quota.Collectors(home), injector.Collectors()...)
 	return append(out, build, expiry, &ratelimitpolicy.Conditions{Reader: policies, Leading: func() bool {
 		_, leading := home.Leading()

@@ -78,7 +78,7 @@ func (p platform) build(version, out string) (Archive, error) {
 	}
 	defer os.RemoveAll(folder)
 	program := filepath.Join(folder, p.binary())
-	const variable = "github.com/headgate/headgate/cmd/kubectl-headgate/plugin.Version"
+	const variable = "github.com/headgate/headgate/api/release.Linked"
 	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X "+variable+"="+version, "-o", program, "./cmd/kubectl-headgate")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	if said, err := c.CombinedOutput(); err != nil {

@@ -22,9 +22,8 @@ import (
 	"github.com/headgate/headgate/test/testbed"
 )
 
-// quickly is how soon pods that are there enforce an edit. There is nothing to start, only to tell: most of it is for a machine
-// that is busy with something else.
-const quickly = 10*time.Second + margin
+// quickly is how soon pods that are there enforce an edit. There is nothing to start, only to tell.
+const quickly = 3*time.Second + margin
 
 func editedNumbersHold(t *testing.T) {
 	s := newSpace(t)

@@ -17,7 +17,7 @@ type Crash struct {
 
 // Blind is how long after a crash a connection that no pod has named itself on may fail: for so long it may have been led
 // to the dead pod, since kube-proxy hears of its end some moments later. Nobody can tell from outside.
-const Blind = 5 * time.Second
+const Blind = 2 * time.Second
 
 // excuses reports whether a failure may come from the crash.
 func (c Crash) excuses(a *Answer) bool {

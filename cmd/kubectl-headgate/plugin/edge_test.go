@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/headgate/headgate/api/release"
 	"github.com/headgate/headgate/cmd/kubectl-headgate/fleet"
 )
 
@@ -83,8 +84,8 @@ func TestEveryCommandTeaches(t *testing.T) {
 }
 
 func TestVersionIsPrintedAlone(t *testing.T) {
-	Version = "v0.3.0"
-	defer func() { Version = "" }()
+	release.Linked = "v0.3.0"
+	defer func() { release.Linked = "" }()
 	if failed, out, errOut := call(t, "", "version"); failed || out != "v0.3.0\n" || errOut != "" {
 		t.Errorf("%q, %q", out, errOut)
 	}

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/headgate/headgate/api/release"
 	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/cmd/kubectl-headgate/diagnosis"
 	"github.com/headgate/headgate/cmd/kubectl-headgate/fleet"
@@ -47,7 +48,7 @@ type examination struct {
 // facts looks at everything.
 func (x *examination) facts(ctx context.Context, all bool) (*diagnosis.Facts, error) {
 	s := x.session
-	x.Facts = &diagnosis.Facts{Version: version(), Found: map[target.Workload]bool{}, Names: map[string][]string{}, Authorities: map[string][]byte{}}
+	x.Facts = &diagnosis.Facts{Version: release.Version(), Found: map[target.Workload]bool{}, Names: map[string][]string{}, Authorities: map[string][]byte{}}
 	begin := time.Now()
 	there, err := s.clock(ctx)
 	if err != nil {
