@@ -118,7 +118,7 @@ chart: $(HELM) $(HELM3) $(HELM_UNITTEST) $(KUSTOMIZE) ## Lint and unit-test the 
 
 .PHONY: e2e
 e2e: $(HELM) $(ADAPTER) ## End-to-end tests on a real cluster; records and logs are kept in bin/e2e.
-	@HELM=$(HELM) ADAPTER=$(ADAPTER) $(GO) test -tags e2e -count=1 -timeout 60m -parallel 4 -v ./test/e2e
+	@HELM=$(HELM) ADAPTER=$(ADAPTER) $(GO) test -tags e2e -count=1 -timeout 60m -parallel 2 -v ./test/e2e
 
 .PHONY: demo
 demo: ## Watch a limit hold while pods come and go: cluster, operator, app, load and verdict.

@@ -159,6 +159,7 @@ func restrictedNamespace(t *testing.T) {
 	chart.Records = ""
 	s := newSpace(t, "pod-security.kubernetes.io/enforce", "restricted")
 	s.must(chart.Install(s.ctx), "chart")
+	s.Cleanup(func() { s.must(suite.chart.Install(context.WithoutCancel(s.ctx)), "chart") })
 	app := s.app("app")
 	// A Service by number cannot be redirected here; once it has gone, names do.
 	number := app.Service()

@@ -13,6 +13,9 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Release of the chart, and its namespace.
@@ -39,7 +42,8 @@ type Chart struct {
 	Timeout time.Duration
 }
 
-// Install installs or upgrades the chart, with two replicas, and waits until they are ready, unless told not to.
+// Install installs or upgrades the chart, with two replicas, and waits until they are ready and those of before have gone,
+// unless told not to: a replica that ends still injects what it was told to.
 func (c *Chart) Install(ctx context.Context) error {
 	pull := "IfNotPresent"
 	if c.Cluster.Local {
@@ -58,7 +62,21 @@ func (c *Chart) Install(ctx context.Context) error {
 	if !c.NoWait {
 		args = append(args, "--wait", "--timeout", c.timeout().String())
 	}
-	return c.helm(ctx, args...)
+	if err := c.helm(ctx, args...); err != nil || c.NoWait {
+		return err
+	}
+	return Wait(ctx, c.timeout(), "earlier replicas of the operator to be gone", func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := c.Cluster.List(ctx, &pods, client.InNamespace(Namespace), client.MatchingLabels{"app.kubernetes.io/component": "operator"}); err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			if pods.Items[i].DeletionTimestamp != nil {
+				return fmt.Errorf("%s is still there", pods.Items[i].Name)
+			}
+		}
+		return nil
+	})
 }
 
 // Test runs the chart's own tests.
