@@ -162,12 +162,8 @@ func (at place) match(h *Held) *match {
 func (e *Engine) again(h *Held, m *match, now limiter.Time) (d Decision, soon limiter.Time, waits bool) {
 	for {
 		t := e.table.Load()
-		if t == nil {
-			return Decision{Unavailable: true}, 0, false
-		}
 		if !h.move(t) {
-			d.note(m.limit, limiter.Decision{RetryAfter: time.Second, Limit: m.limit.burst})
-			return d, 0, false // what it waited for is gone
+			return h.left(t, m), 0, false
 		}
 		h.serving(true)
 		m.first = true
@@ -193,24 +189,4 @@ func (h *Held) serving(now bool) {
 	for i := range h.matches {
 		h.matches[i].served = now
 	}
-}
-
-// move lets a request be decided by another table, where all that counts it goes on with its accounts.
-func (h *Held) move(t *table) bool {
-	if h.table == t {
-		return true
-	}
-	for i := range h.matches {
-		m := &h.matches[i]
-		l := t.byID[m.limit.id]
-		if l == nil || l.account != m.limit.account {
-			return false
-		}
-	}
-	for i := range h.matches {
-		m := &h.matches[i]
-		m.limit, m.base = t.byID[m.limit.id], t.byID[m.base.id]
-	}
-	h.table = t
-	return true
 }

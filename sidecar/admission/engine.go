@@ -119,7 +119,8 @@ func (e *Engine) Apply(s *quotav1.Snapshot, shares []*quotav1.Share, now limiter
 	return nil
 }
 
-// dismiss denies the requests that wait by an older table: no decision is made by it any more.
+// dismiss lets the requests that wait by an older table go on by the one in force, or denies them where that is not possible:
+// no decision is made by the older one any more.
 func (e *Engine) dismiss(before *table, now limiter.Time) {
 	if before == nil {
 		return
@@ -127,9 +128,14 @@ func (e *Engine) dismiss(before *table, now limiter.Time) {
 	for _, a := range before.lent {
 		a.mu.Lock()
 		var verdicts []verdict
-		a.all(func(t *tab) { verdicts, _ = t.serve(now, verdicts) })
+		var elsewhere []*Held
+		a.all(func(t *tab) {
+			out, moved := t.serve(now, verdicts)
+			verdicts, elsewhere = out, append(elsewhere, moved...)
+		})
 		a.mu.Unlock()
 		e.deliver(verdicts, now)
+		e.move(elsewhere, now)
 	}
 }
 

@@ -17,18 +17,31 @@ type lender struct {
 	e    *Engine
 	now  limiter.Time
 	born int64
+	hold *uint64
 	held chan Decision
+}
+
+// all is a limit that is lent.
+func (l *lender) all(rate uint64) *quotav1.Limit {
+	all := limit("all", rate, 5)
+	all.Strategy = quotav1.Strategy_ADAPTIVE
+	return all
+}
+
+// edit puts other limits in force.
+func (l *lender) edit(version string, limits ...*quotav1.Limit) {
+	l.t.Helper()
+	s := snapshot(version, limits...)
+	s.Policies[0].MaxHoldNanoseconds = l.hold
+	apply(l.t, l.e, l.now, s)
 }
 
 // newLender makes one request of a pod that has nothing at hand.
 func newLender(t *testing.T, hold *uint64, options Options) (*lender, *Held) {
 	t.Helper()
 	l := &lender{t: t, e: New(options), now: start, held: make(chan Decision, 1)}
-	all := limit("all", 5, 5)
-	all.Strategy = quotav1.Strategy_ADAPTIVE
-	s := snapshot("v", all)
-	s.Policies[0].MaxHoldNanoseconds = hold
-	apply(t, l.e, l.now, s)
+	l.hold = hold
+	l.edit("v", l.all(5))
 	l.e.Adopt(1, int64(l.now), l.now)
 	l.e.Report(l.now)
 	l.grant(&quotav1.LimitGrant{Order: &quotav1.Order{
@@ -66,13 +79,16 @@ func (l *lender) pass(d time.Duration) {
 	}
 }
 
-// answer is "allowed", "denied" or "held".
+// answer is "allowed", "denied", "unavailable" or "held".
 func (l *lender) answer() string {
 	select {
 	case d := <-l.held:
 		l.held <- d
-		if d.Allowed {
+		switch {
+		case d.Allowed:
 			return "allowed"
+		case d.Unavailable:
+			return "unavailable"
 		}
 		return "denied"
 	default:
@@ -120,6 +136,11 @@ func TestARequestIsHeldUntilTheLeaderHasAnswered(t *testing.T) {
 		"and that is for how long it is":                {hold: ms(300), play: func(l *lender) { l.pass(250 * time.Millisecond) }, want: "held"},
 		"a policy may say that nothing is held":         {hold: ms(0), play: func(*lender) {}, want: "denied"},
 		"a policy that says too much gets what is most": {hold: ms(60_000), play: func(l *lender) { l.pass(1100 * time.Millisecond) }, want: "denied"},
+		"an edit of the numbers ends no wait":           {play: func(l *lender) { l.edit("v2", l.all(7)) }, want: "held"},
+		"and what is lent after it is spent":            {play: func(l *lender) { l.edit("v2", l.all(7)); l.lend(1) }, want: "allowed"},
+		"nor does a limit that comes beside it":         {play: func(l *lender) { l.edit("v2", l.all(5), limit("more", 1, 1)) }, want: "held"},
+		"its own limit's end does":                      {play: func(l *lender) { l.edit("v2", limit("more", 1, 1)) }, want: "denied"},
+		"and the pod's own end is no denial":            {play: func(l *lender) { l.e.Stop(l.now) }, want: "unavailable"},
 		"a door that cannot wait holds nothing":         {options: Options{Hold: -1}, play: func(*lender) {}, want: "denied"},
 	} {
 		t.Run(name, func(t *testing.T) {

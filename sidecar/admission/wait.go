@@ -5,7 +5,6 @@ package admission
 
 import (
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/limiter"
@@ -23,32 +22,10 @@ const (
 	lately = 400 * time.Millisecond
 )
 
-// Held is a request that waits, for some milliseconds, for tokens that are on their way. It holds none meanwhile.
-type Held struct {
-	table   *table
-	matches []match
-	hashes  []KeyHash    // of the matches' keys
-	soon    limiter.Time // when it is denied, if none is left
-	until   limiter.Time // when it is denied in any case
-	then    func(Decision)
-	over    atomic.Bool
-}
-
-// Cancel takes the request back: its client has gone. It reports whether it came in time, in which case the decision is
-// not delivered any more and nothing is taken. It may be called from any goroutine and waits for nothing.
-func (h *Held) Cancel() bool { return h.over.CompareAndSwap(false, true) }
-
 // verdict is a decision on its way to who waits for it.
 type verdict struct {
 	held     *Held
 	decision Decision
-}
-
-// denied is the denial of a request by one limit that lends.
-func denied(m *match) Decision {
-	d := Decision{}
-	d.note(m.limit, m.limit.account.lent.short(m))
-	return d
 }
 
 // deliver counts what was decided and tells those who wait. No lock is held.
@@ -95,13 +72,28 @@ func (e *Engine) wait(h *Held, m *match, now limiter.Time) bool {
 // move lets requests wait where they lack tokens now. No lock is held.
 func (e *Engine) move(elsewhere []*Held, now limiter.Time) {
 	for _, h := range elsewhere {
-		d := decide(h.matches, now)
+		d := e.anew(h, now)
 		m := waitsFor(h.matches, &d)
 		if d.Allowed || m == nil || !e.wait(h, m, now) {
 			if h.Cancel() {
 				e.deliver([]verdict{{h, d}}, now)
 			}
 		}
+	}
+}
+
+// anew decides for a request that waits nowhere by what is in force now.
+func (e *Engine) anew(h *Held, now limiter.Time) Decision {
+	for {
+		t := e.table.Load()
+		if !h.move(t) {
+			return h.left(t, &h.matches[0])
+		}
+		d := decide(h.matches, now)
+		if e.table.Load() == t {
+			return d
+		}
+		d.Ticket.End() // the tokens stay taken, as in decideOrHold
 	}
 }
 
@@ -212,9 +204,9 @@ func (t *tab) serve(now limiter.Time, out []verdict) (verdicts []verdict, elsewh
 			m.limit.account.undecided.add(m.cost)
 			continue
 		}
-		if t.of.table() != h.table {
+		if in := t.of.table(); !h.move(in) {
 			t.cost -= int64(m.cost)
-			out = append(out, verdict{h, denied(m)}) // what it would be decided by is out of use
+			out = append(out, verdict{h, h.left(in, m)})
 			continue
 		}
 		late := now > h.until || now > h.soon && t.dry(now)
