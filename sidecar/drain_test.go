@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
 )
@@ -115,6 +116,58 @@ func TestRequestsInFlightOutliveSIGTERM(t *testing.T) {
 	}
 	if status := p.wait(); status != 0 || len(p.leader.Drained()) != 1 {
 		t.Errorf("exit status %d, %d final reports", status, len(p.leader.Drained()))
+	}
+}
+
+func TestAPodWhoseHookIsLateDrainsByTheOperatorsWord(t *testing.T) {
+	p := startPod(t, echo(), podOptions{limits: []*quotav1.Limit{perSecond("all", 1000, 1000)}, fill: true})
+	if status := p.status(p.address(), "/"); status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	p.leader.Leave()
+	eventually(t, "the pod to be unready", func() bool {
+		return p.status(p.admin, quotav1.PathReady) == http.StatusServiceUnavailable
+	})
+	r, err := client(t).Get(p.url("/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	if r.StatusCode != http.StatusOK || !r.Close {
+		t.Errorf("a request is answered %s, close: %v; want to be served and sent elsewhere", r.Status, r.Close)
+	}
+}
+
+func TestTheHookOfAnAppWaitsForItsLastClient(t *testing.T) {
+	const still = 300 * time.Millisecond
+	p := startPod(t, echo(), podOptions{limits: []*quotav1.Limit{perSecond("all", 1000, 1000)}, fill: true})
+	p.drain()
+	over := make(chan time.Time, 1)
+	go func() {
+		if status := p.status(p.admin, quotav1.PathQuiet+"?for="+still.String()+"&within=1m"); status != http.StatusOK {
+			t.Errorf("status %d", status)
+		}
+		over <- time.Now()
+	}()
+	// Clients come for a second. How fast this machine is decides how many do.
+	type visit struct{ came, went time.Time }
+	var visits []visit
+	for begin := time.Now(); time.Since(begin) < time.Second; time.Sleep(20 * time.Millisecond) {
+		came := time.Now()
+		if status := p.status(p.address(), "/"); status != http.StatusOK {
+			t.Errorf("status %d", status)
+		}
+		visits = append(visits, visit{came, time.Now()})
+	}
+	end := <-over
+	var last time.Time
+	for _, v := range visits {
+		if v.went.Before(end) {
+			last = v.came
+		}
+	}
+	if waited := end.Sub(last); waited < still {
+		t.Errorf("the app is told to end %s after a client came, not %s", waited, still)
 	}
 }
 

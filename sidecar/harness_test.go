@@ -195,7 +195,9 @@ var ports = struct {
 }{used: map[int]bool{}}
 
 // url is where clients go.
-func (p *pod) url(path string) string { return "http://127.0.0.1:" + strconv.Itoa(p.port) + path }
+func (p *pod) url(path string) string { return "http://" + p.address() + path }
+
+func (p *pod) address() string { return "127.0.0.1:" + strconv.Itoa(p.port) }
 
 // client is an HTTP client that keeps connections alive, as many as it needs.
 func client(t testing.TB) *http.Client {

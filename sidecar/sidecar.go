@@ -124,7 +124,7 @@ func assemble(c *Config, log *slog.Logger) (*sidecar, error) {
 		Operator:    c.Operator,
 		Credentials: quota.Credentials{TokenFile: c.TokenFile, CAFile: c.CAFile},
 		Identity:    quota.Identity{Incarnation: incarnation, StartedAt: time.Now(), Version: release.Version()},
-		Enforcer:    enforcer{s.engine, s.clock},
+		Enforcer:    enforcer{s.engine, s.clock, s.drain},
 		Log:         log,
 	})
 	s.admin = admin.New(admin.Options{
@@ -136,6 +136,7 @@ func assemble(c *Config, log *slog.Logger) (*sidecar, error) {
 		Quota:       s.quota.Status,
 		Draining:    s.draining.Load,
 		Drain:       s.drain,
+		Asked:       s.asked,
 		Probes:      probe.New(c.Probes),
 	})
 	s.public = admin.Server(s.admin.Public())
@@ -206,6 +207,14 @@ func (s *sidecar) drain() {
 	})
 }
 
+// asked is when a client came last since the drain began, on any port.
+func (s *sidecar) asked() (last limiter.Time) {
+	for _, p := range s.proxies {
+		last = max(last, p.Asked())
+	}
+	return last
+}
+
 // end lets requests in flight finish, gives the quota back and closes everything. The order is the promise: the final
 // report goes out only when nothing can be admitted any more.
 func (s *sidecar) end() {
@@ -230,11 +239,14 @@ func (s *sidecar) end() {
 	s.log.Info("Stopped serving")
 }
 
-// enforcer gives the engine the time for what the operator assigns.
+// enforcer passes on what the operator says: to the engine, with the time, and that the pod leaves.
 type enforcer struct {
 	*admission.Engine
 	clock func() limiter.Time
+	leave func()
 }
+
+func (e enforcer) Leave() { e.leave() }
 
 func (e enforcer) Adopt(epoch uint64, sent int64) { e.Engine.Adopt(epoch, sent, e.clock()) }
 

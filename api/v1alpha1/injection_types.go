@@ -61,6 +61,8 @@ type Injection struct {
 
 	// preStopSleepSeconds is how long an app container that has no preStop hook is kept alive when its pod ends, so that
 	// clients move on before it stops: 5 when absent; 0 leaves the containers alone, for apps that see to it themselves.
+	// It counts from the last client that came, for half of the pod's grace period at most: a pod is asked for as long as
+	// endpoints are slow to forget it.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=300

@@ -62,7 +62,7 @@ func restore(c *corev1.Container, before *original) error {
 	if c.Lifecycle == nil {
 		return nil
 	}
-	if slices.Contains(before.Sleep, c.Name) {
+	if slices.Contains(before.Sleep, c.Name) || keptAlive(c) {
 		c.Lifecycle.PreStop = nil
 	}
 	if *c.Lifecycle == (corev1.Lifecycle{}) {

@@ -106,7 +106,7 @@ func Inject(pod *corev1.Pod, cfg Config, plan Plan) (*corev1.Pod, error) {
 	}
 	if plan.Sleep > 0 {
 		for i := range out.Spec.Containers {
-			if c := &out.Spec.Containers[i]; keepAlive(c, plan.Sleep) {
+			if c := &out.Spec.Containers[i]; keepAlive(c, plan.Sleep, out.Spec.TerminationGracePeriodSeconds) {
 				before.Sleep = append(before.Sleep, c.Name)
 			}
 		}
@@ -195,19 +195,6 @@ func oneOf(names []string) string {
 		return ""
 	}
 	return " " + strings.Join(names, " or ")
-}
-
-// keepAlive gives a container without a preStop hook a short sleep, which keeps it alive while endpoints drain: a native
-// sidecar's own SIGTERM comes only after the app has ended. It reports whether the container had none.
-func keepAlive(c *corev1.Container, seconds int32) bool {
-	if c.Lifecycle == nil {
-		c.Lifecycle = &corev1.Lifecycle{}
-	}
-	if c.Lifecycle.PreStop != nil {
-		return false
-	}
-	c.Lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: int64(seconds)}}
-	return true
 }
 
 // Hash names what an injection makes of a pod template: the workload is restarted once for each value. The installation's

@@ -184,6 +184,19 @@ func TestHomeSharesEquallyAmongThePodsThatServe(t *testing.T) {
 			b.now += 1002 * int64(time.Millisecond)
 			b.wantShares(map[string]string{"a": "1/1"})
 		},
+		"a pod that is asked to end hears of it at once": func(t *testing.T, b *bench) {
+			if a := b.pods["b"].last; a.Leaving {
+				t.Fatal("it heard of it before")
+			}
+			b.observe("b", terminating)
+			b.wantShares(map[string]string{"a": "1/2", "b": "1/2"})
+			if a := b.pods["b"].last; !a.Leaving {
+				t.Error("it was not told")
+			}
+			if a := b.pods["a"].last; a.Leaving {
+				t.Error("another pod was told to leave")
+			}
+		},
 		"a draining pod that nobody asks any more gives up its share before it ends": func(_ *testing.T, b *bench) {
 			usage := func(admitted uint64) *quotav1.Usage {
 				return &quotav1.Usage{Draining: true, Limits: []*quotav1.LimitUsage{{LimitId: "uid/all", Admitted: admitted}}}

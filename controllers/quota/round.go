@@ -146,7 +146,8 @@ func (h *Home) assign(uid types.UID, pod *pod) {
 		}
 	})
 	slices.SortFunc(shares, func(a, b *quotav1.Share) int { return strings.Compare(a.LimitId, b.LimitId) })
-	s.offer(&quotav1.Assignment{Epoch: h.epoch, Seq: h.seq, Snapshot: snapshot, Shares: shares}, h.opts.Now())
+	leaving := pod.state.Terminating || pod.state.Deleted
+	s.offer(&quotav1.Assignment{Epoch: h.epoch, Seq: h.seq, Snapshot: snapshot, Shares: shares, Leaving: leaving}, h.opts.Now())
 }
 
 // want is what the pod asks the ledgers for.

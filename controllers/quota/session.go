@@ -62,7 +62,7 @@ func (s *session) offer(a *quotav1.Assignment, now int64) {
 }
 
 func sameContent(a, b *quotav1.Assignment) bool {
-	if a.Snapshot.Version != b.Snapshot.Version || len(a.Shares) != len(b.Shares) {
+	if a.Snapshot.Version != b.Snapshot.Version || a.Leaving != b.Leaving || len(a.Shares) != len(b.Shares) {
 		return false
 	}
 	for i := range a.Shares {
@@ -196,7 +196,7 @@ func (h *Home) take(s *session) (a *quotav1.Assignment, beat *quotav1.HeartbeatA
 	if s.next == nil || !h.leading || !h.sure() {
 		return nil, beat
 	}
-	a = &quotav1.Assignment{Epoch: s.next.Epoch, Seq: s.next.Seq, Snapshot: s.next.Snapshot, Shares: s.next.Shares}
+	a = &quotav1.Assignment{Epoch: s.next.Epoch, Seq: s.next.Seq, Snapshot: s.next.Snapshot, Shares: s.next.Shares, Leaving: s.next.Leaving}
 	s.next = nil
 	if a.Snapshot.Version == s.sentVersion {
 		a.Snapshot = nil

@@ -36,6 +36,8 @@ type Options struct {
 	Draining    func() bool
 	// Drain begins the drain and returns at once; calling it again does nothing.
 	Drain func()
+	// Asked is when a client came last, with a connection or a request, since the drain began; 0 = none has.
+	Asked func() limiter.Time
 	// Probes answers below quotav1.PathProbe for the app; nil = the kubelet asks the app itself.
 	Probes http.Handler
 }
@@ -61,6 +63,7 @@ func (a *Admin) Public() http.Handler {
 		_, _ = io.WriteString(w, "started\n")
 	})
 	mux.HandleFunc("GET "+quotav1.PathReady, a.readiness)
+	mux.HandleFunc("GET "+quotav1.PathQuiet, a.quiet)
 	mux.Handle("GET "+quotav1.PathMetrics, a.metrics.handler())
 	if a.options.Probes != nil {
 		mux.Handle("GET "+quotav1.PathProbe, a.options.Probes)

@@ -39,7 +39,7 @@ func newLane(p *Proxy) (*lane, error) {
 	l.patience = runner.NewTimeouts(limits.HeadTime)
 	app := upstream.New(runner, p.options.AppPort)
 	l.relays = passthrough.New(runner, app, limits.Memory, l.left)
-	l.gate = &decider{engine: p.options.Engine, clock: p.options.Clock, observer: p.options.Observer, denials: denials{}}
+	l.gate = &decider{engine: p.options.Engine, clock: p.options.Clock, observer: p.options.Observer, denials: denials{}, came: p.came}
 	l.http1 = http1.NewServer(http1.Options{
 		Loop:     runner,
 		App:      app,

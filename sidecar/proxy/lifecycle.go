@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+
+	"github.com/headgate/headgate/limiter"
 )
 
 // Drain makes every answer from now on ask the client to go elsewhere. Connections are still accepted and served: the
@@ -16,6 +18,16 @@ func (p *Proxy) Drain() {
 		return
 	}
 	p.each((*lane).drain)
+}
+
+// Asked is when a client came last, with a connection or a request, since Drain was called; 0 when none has.
+func (p *Proxy) Asked() limiter.Time { return limiter.Time(p.asked.Load()) }
+
+// came notes that a client has come, where that is of interest.
+func (p *Proxy) came(now limiter.Time) {
+	if p.draining.Load() {
+		p.asked.Store(int64(now))
+	}
 }
 
 // Shutdown stops accepting and waits for the requests in flight, and for connections that have been upgraded, until the

@@ -35,6 +35,7 @@ type Proxy struct {
 	options  Options
 
 	draining atomic.Bool
+	asked    atomic.Int64 // when a client came last; noted while draining
 
 	mu     sync.Mutex
 	lanes  []*lane // while Serve runs

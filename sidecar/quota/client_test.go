@@ -74,6 +74,7 @@ func (e *enforcer) SnapshotVersion() string {
 func (e *enforcer) Usage() []*quotav1.LimitUsage { return nil }
 func (e *enforcer) Adopt(uint64, int64)          {}
 func (e *enforcer) Lost()                        {}
+func (e *enforcer) Leave()                       {}
 func (e *enforcer) Speak() <-chan struct{}       { return nil }
 func (e *enforcer) Report() *quotav1.Report      { return nil }
 func (e *enforcer) Final() *quotav1.Report       { return nil }

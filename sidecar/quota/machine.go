@@ -24,6 +24,8 @@ type Enforcer interface {
 	SnapshotVersion() string
 	// Usage are the counters of this process.
 	Usage() []*quotav1.LimitUsage
+	// Leave is told, once or more often, that the pod has been asked to end. It returns at once.
+	Leave()
 	Borrower
 }
 
@@ -174,6 +176,9 @@ func (m *machine) assign(a *quotav1.Assignment) (*quotav1.SidecarMessage, error)
 		return m.ack(), nil // repeated: it is in force, and the answer may be what was lost
 	case a.GetSeq() <= m.seq:
 		return nil, nil // older than one seen: superseded
+	}
+	if a.GetLeaving() {
+		m.enforcer.Leave()
 	}
 	snapshot := a.GetSnapshot()
 	if snapshot == nil {

@@ -19,6 +19,7 @@ type fake struct {
 	version string
 	shares  []*quotav1.Share
 	applied int
+	left    int
 	refuse  error
 
 	adopted  uint64
@@ -30,6 +31,7 @@ type fake struct {
 
 func (f *fake) Adopt(epoch uint64, _ int64) { f.adopted, f.linked = epoch, true }
 func (f *fake) Lost()                       { f.linked = false }
+func (f *fake) Leave()                      { f.left++ }
 func (f *fake) Speak() <-chan struct{}      { return f.speaking }
 func (f *fake) Final() *quotav1.Report      { return &quotav1.Report{Epoch: f.adopted} }
 
@@ -275,6 +277,25 @@ func TestDrainIsReportedAtOnce(t *testing.T) {
 	}
 	if d := m.drained().GetDrained(); d.GetLimits()[0].GetAdmitted() != 7 {
 		t.Errorf("final report: %v", d)
+	}
+}
+
+func TestAPodThatIsToEndHearsOfItThoughItCannotApplyWhatCameWithIt(t *testing.T) {
+	f := &fake{}
+	m := connect(t, f, 5)
+	if _, err := m.receive(assign(5, 1, "v1", 10), begin); err != nil || f.left != 0 {
+		t.Fatalf("left %d times, %v", f.left, err)
+	}
+	f.refuse = errors.New("cannot be compiled")
+	in := assign(5, 2, "v2", 10)
+	in.GetAssignment().Leaving = true
+	if _, err := m.receive(in, begin); err == nil || f.left != 1 {
+		t.Errorf("left %d times, %v", f.left, err)
+	}
+	old := assign(4, 3, "v3", 10)
+	old.GetAssignment().Leaving = true
+	if _, err := m.receive(old, begin); !errors.Is(err, errStaleEpoch) || f.left != 1 {
+		t.Errorf("left %d times by the word of an old leader, %v", f.left, err)
 	}
 }
 

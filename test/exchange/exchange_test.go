@@ -199,6 +199,7 @@ func (e enforcer) Adopt(epoch uint64, sent int64) { e.Engine.Adopt(epoch, sent, 
 func (e enforcer) Report() *quotav1.Report        { return e.Engine.Report(clock()) }
 func (e enforcer) Final() *quotav1.Report         { return e.Engine.Final(clock()) }
 func (e enforcer) Grant(g *quotav1.Grant) error   { return e.Engine.Grant(g, clock()) }
+func (e enforcer) Leave()                         {}
 
 // terminate ends a pod in order.
 func (p *pod) terminate() {

@@ -29,6 +29,7 @@ const (
 	PathReady   = "/readyz"  // a share is in hand and the process is not draining
 	PathMetrics = "/metrics" // Prometheus
 	PathProbe   = "/probe/"  // + container/kind: runs that probe of the app
+	PathQuiet   = "/quiet"   // answers once no client has come for a while: the preStop hook of an app that has none
 
 	// PathDrain begins the drain, on PortLocal; the preStop hook calls it through "headgate-sidecar drain", so that nobody
 	// outside the pod can.

@@ -979,7 +979,10 @@ type Assignment struct {
 	// What to enforce. Absent when it has not changed since the last assignment of this stream.
 	Snapshot *Snapshot `protobuf:"bytes,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// The pod's part of each limit of the snapshot: complete. A limit that has none admits nothing.
-	Shares        []*Share `protobuf:"bytes,4,rep,name=shares,proto3" json:"shares,omitempty"`
+	Shares []*Share `protobuf:"bytes,4,rep,name=shares,proto3" json:"shares,omitempty"`
+	// The API server has been asked to end the pod: drain. The kubelet says the same by the preStop hook, for which it starts a
+	// program, and a busy node may take seconds for that. It is never taken back.
+	Leaving       bool `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1040,6 +1043,13 @@ func (x *Assignment) GetShares() []*Share {
 		return x.Shares
 	}
 	return nil
+}
+
+func (x *Assignment) GetLeaving() bool {
+	if x != nil {
+		return x.Leaving
+	}
+	return false
 }
 
 // Ack says that the assignment is in force and that no decision in the pod can use older numbers any more.
@@ -3537,13 +3547,14 @@ const file_api_quota_v1_quota_proto_rawDesc = "" +
 	"\aWelcome\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x125\n" +
 	"\x16heartbeat_milliseconds\x18\x02 \x01(\rR\x15heartbeatMilliseconds\x12)\n" +
-	"\x10sent_nanoseconds\x18\x03 \x01(\x03R\x0fsentNanoseconds\"\x9f\x01\n" +
+	"\x10sent_nanoseconds\x18\x03 \x01(\x03R\x0fsentNanoseconds\"\xb9\x01\n" +
 	"\n" +
 	"Assignment\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x127\n" +
 	"\bsnapshot\x18\x03 \x01(\v2\x1b.headgate.quota.v1.SnapshotR\bsnapshot\x120\n" +
-	"\x06shares\x18\x04 \x03(\v2\x18.headgate.quota.v1.ShareR\x06shares\"X\n" +
+	"\x06shares\x18\x04 \x03(\v2\x18.headgate.quota.v1.ShareR\x06shares\x12\x18\n" +
+	"\aleaving\x18\x05 \x01(\bR\aleaving\"X\n" +
 	"\x03Ack\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12)\n" +

@@ -18,7 +18,8 @@ type Leader struct {
 
 	mu         sync.Mutex
 	assignment *quotav1.Assignment // without epoch and seq
-	changed    chan struct{}       // closed and replaced when assignment changes
+	leaving    bool
+	changed    chan struct{} // closed and replaced when assignment changes
 	received   []*quotav1.SidecarMessage
 }
 
@@ -32,6 +33,15 @@ func (l *Leader) Assign(snapshot *quotav1.Snapshot, shares ...*quotav1.Share) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.assignment = &quotav1.Assignment{Snapshot: snapshot, Shares: shares}
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// Leave has every stream hear that its pod has been asked to end, beside what it was assigned last.
+func (l *Leader) Leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaving = true
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -78,11 +88,11 @@ func (l *Leader) Handle(s Stream) error {
 	go func() { ended <- l.read(s, nonces) }()
 	for seq := uint64(0); ; {
 		l.mu.Lock()
-		assignment, changed := l.assignment, l.changed
+		assignment, leaving, changed := l.assignment, l.leaving, l.changed
 		l.mu.Unlock()
 		if assignment != nil {
 			seq++
-			if err := s.Assign(&quotav1.Assignment{Epoch: l.epoch, Seq: seq, Snapshot: assignment.Snapshot, Shares: assignment.Shares}); err != nil {
+			if err := s.Assign(&quotav1.Assignment{Epoch: l.epoch, Seq: seq, Snapshot: assignment.Snapshot, Shares: assignment.Shares, Leaving: leaving}); err != nil {
 				return err
 			}
 		}
