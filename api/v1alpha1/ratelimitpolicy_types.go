@@ -70,7 +70,7 @@ type RateLimitPolicySpec struct {
 	Mode Mode `json:"mode,omitempty"`
 
 	// maxHold is how long a request that finds no token in its pod may be held while one may be on its way from another, as a
-	// duration from 0s (it is denied at once) to 1s, such as 50ms. Absent: 100ms. Where the leader has said lately that there is none, a
+	// duration from 0s (it is denied at once) to 1s, such as 50ms. Absent: 500ms. Where the leader has said lately that there is none, a
 	// request is held for 10ms at most. It is of use to limits whose tokens are lent.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -81,7 +81,8 @@ func (a *account) peek(now limiter.Time, hash uint64) limiter.Decision {
 	return a.bucket.PeekAt(now, 0)
 }
 
-// join puts a request at the end of the line of a match, unless its turn would come too late.
+// join puts a request at the end of the line of a match, unless its turn would come too late: for the request, which may have
+// waited elsewhere, or for the limit.
 func (q *delays) join(h *Held, m *match, now limiter.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,7 +91,7 @@ func (q *delays) join(h *Held, m *match, now limiter.Time) bool {
 	if l == nil {
 		l = &line{}
 	}
-	if q.held >= maxDelayed || l.turn(now, m) > h.until.Sub(now) {
+	if q.held >= maxDelayed || l.turn(now, m) > min(h.until.Sub(now), m.limit.delay) {
 		return false
 	}
 	if q.lines == nil {

@@ -43,6 +43,26 @@ func turns(e *Engine, from, until limiter.Time) {
 	}
 }
 
+func TestNoRequestIsDelayedForLongerThanItsLimitSays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		delay time.Duration
+		waits bool
+	}{
+		"its turn comes just in time": {100 * time.Millisecond, true},
+		"its turn comes too late":     {99 * time.Millisecond, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(Options{})
+			apply(t, e, start, snapshot("v1", delaying(limit("all", 10, 1), tc.delay)), part("all", 1, 1))
+			e.Decide(request("/"), start)
+			var w waiter
+			if d, waits := w.decide(e, request("/"), start); waits != tc.waits || d.Allowed {
+				t.Errorf("it waits: %v, %+v", waits, d)
+			}
+		})
+	}
+}
+
 func TestARequestOverALimitThatDelaysIsAdmittedWhenItsTokenIsEarned(t *testing.T) {
 	e := New(Options{})
 	apply(t, e, start, snapshot("v1", delaying(limit("all", 10, 1), 250*time.Millisecond)), part("all", 1, 1))

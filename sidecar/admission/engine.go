@@ -182,6 +182,9 @@ func (e *Engine) open(l, old *Limit, fill uint64, now limiter.Time) (err error) 
 
 // patience is how long a request may wait for a limit's tokens: where none is left, and in any case.
 func (e *Engine) patience(l *Limit) (soon, until time.Duration) {
+	if !l.lent {
+		return l.delay, l.delay
+	}
 	until = e.options.Hold
 	if l.hold >= 0 {
 		until = l.hold

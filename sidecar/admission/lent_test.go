@@ -127,13 +127,13 @@ func TestARequestIsHeldUntilTheLeaderHasAnswered(t *testing.T) {
 		play    func(*lender)
 		want    string
 	}{
-		"a slow leader is waited for":                   {play: func(l *lender) { l.pass(60 * time.Millisecond) }, want: "held"},
-		"and serves the request when it answers":        {play: func(l *lender) { l.pass(60 * time.Millisecond); l.lend(1) }, want: "allowed"},
-		"but not for ever":                              {play: func(l *lender) { l.pass(110 * time.Millisecond) }, want: "denied"},
+		"a slow leader is waited for":                   {play: func(l *lender) { l.pass(400 * time.Millisecond) }, want: "held"},
+		"and serves the request when it answers":        {play: func(l *lender) { l.pass(400 * time.Millisecond); l.lend(1) }, want: "allowed"},
+		"but not for ever":                              {play: func(l *lender) { l.pass(510 * time.Millisecond) }, want: "denied"},
 		"one that has none ends the wait after 10 ms":   {play: func(l *lender) { l.lend(0); l.pass(12 * time.Millisecond) }, want: "denied"},
 		"and not before, since some may be earned":      {play: func(l *lender) { l.lend(0); l.pass(8 * time.Millisecond) }, want: "held"},
 		"a policy may say for how long":                 {hold: ms(30), play: func(l *lender) { l.pass(32 * time.Millisecond) }, want: "denied"},
-		"and that is for how long it is":                {hold: ms(300), play: func(l *lender) { l.pass(250 * time.Millisecond) }, want: "held"},
+		"and that is for how long it is":                {hold: ms(800), play: func(l *lender) { l.pass(750 * time.Millisecond) }, want: "held"},
 		"a policy may say that nothing is held":         {hold: ms(0), play: func(*lender) {}, want: "denied"},
 		"a policy that says too much gets what is most": {hold: ms(60_000), play: func(l *lender) { l.pass(1100 * time.Millisecond) }, want: "denied"},
 		"an edit of the numbers ends no wait":           {play: func(l *lender) { l.edit("v2", l.all(7)) }, want: "held"},

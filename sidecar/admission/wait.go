@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// DefaultHold is how long a request may wait for tokens that are on their way, where its policy does not say.
-	DefaultHold = 100 * time.Millisecond
+	// DefaultHold is how long a request may wait for tokens that are on their way, where its policy does not say: as long as
+	// a pod goes on relying on a leader that has not answered. A leader that answers, as it does within milliseconds, ends
+	// the wait; only on machines without a free processor is it ever felt, and there a denial would be wrong.
+	DefaultHold = time.Duration(sleep) / 2
 	// maxHold is the longest that a policy may say.
 	maxHold = time.Second
 	// scarce is how long it waits at most where none is left: what is earned is lent each few milliseconds.

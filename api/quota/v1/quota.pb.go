@@ -2136,7 +2136,7 @@ type Policy struct {
 	Response *Response `protobuf:"bytes,7,opt,name=response,proto3" json:"response,omitempty"`
 	// When the policy was created, in seconds since 1970.
 	CreatedSeconds int64 `protobuf:"varint,8,opt,name=created_seconds,json=createdSeconds,proto3" json:"created_seconds,omitempty"`
-	// How long a request may be held until tokens that are lent have come. Absent: 100 ms.
+	// How long a request may be held until tokens that are lent have come. Absent: 500 ms.
 	MaxHoldNanoseconds *uint64 `protobuf:"varint,9,opt,name=max_hold_nanoseconds,json=maxHoldNanoseconds,proto3,oneof" json:"max_hold_nanoseconds,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache

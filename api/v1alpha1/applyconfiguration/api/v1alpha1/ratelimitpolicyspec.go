@@ -24,7 +24,7 @@ type RateLimitPolicySpecApplyConfiguration struct {
 	// to switch it off at once. The label ratelimit.headgate.dev/mode: Shadow on the namespace does the same for its policies.
 	Mode *apiv1alpha1.Mode `json:"mode,omitempty"`
 	// maxHold is how long a request that finds no token in its pod may be held while one may be on its way from another, as a
-	// duration from 0s (it is denied at once) to 1s, such as 50ms. Absent: 100ms. Where the leader has said lately that there is none, a
+	// duration from 0s (it is denied at once) to 1s, such as 50ms. Absent: 500ms. Where the leader has said lately that there is none, a
 	// request is held for 10ms at most. It is of use to limits whose tokens are lent.
 	MaxHold *string `json:"maxHold,omitempty"`
 	// exempt names requests that no limit of the policy counts.
