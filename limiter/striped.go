@@ -10,7 +10,7 @@ import (
 
 const (
 	maxStripes  = 64
-	maxCredit   = 64        // whole tokens in a stripe
+	maxCredit   = 1024      // whole tokens in a stripe
 	borrow      = 8         // stripes hold at most a borrow-th of the burst
 	creditMask  = 1<<32 - 1 // of a credit word: tokens; above it, the generation of the numbers that it was set under
 	creditShift = 32
@@ -138,7 +138,7 @@ func (b *StripedBucket) deposit(n *numbers, s *credit, tokens uint64) {
 // gather takes a cost that neither the bucket nor the own stripe has alone: all that is needed from the stripes,
 // beginning at home, and the rest from the bucket. If that fails, it puts back what it took, where it took it.
 func (b *StripedBucket) gather(n *numbers, l level, home int, cost uint64) bool {
-	var took [maxStripes]uint8
+	var took [maxStripes]uint16
 	need := cost
 	for i := 0; i < len(b.stripes) && need > 0; i++ {
 		j := (home + i) & (len(b.stripes) - 1)
@@ -146,7 +146,7 @@ func (b *StripedBucket) gather(n *numbers, l level, home int, cost uint64) bool 
 		w := s.word.Load()
 		k := min(w&creditMask, need)
 		if uint32(w>>creditShift) == n.generation && k > 0 && s.word.CompareAndSwap(w, w-k) {
-			took[j] = uint8(k)
+			took[j] = uint16(k)
 			need -= k
 		}
 	}
