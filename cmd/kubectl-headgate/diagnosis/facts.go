@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headgate/headgate/cmd/kubectl-headgate/fleet"
+	"github.com/headgate/headgate/controllers/injector"
 	"github.com/headgate/headgate/controllers/target"
 )
 
@@ -42,6 +43,9 @@ type Facts struct {
 	Networks     []networkingv1.NetworkPolicy
 	Nodes        []corev1.Node
 	SidecarImage string // that new pods get
+	// Default is what the installation says of injection where a policy does not; NoRollouts that it may restart nothing.
+	Default    injector.Default
+	NoRollouts bool
 }
 
 // Blind is something that could not be looked at.

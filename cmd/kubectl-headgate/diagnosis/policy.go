@@ -118,8 +118,11 @@ func (d *diagnosis) bareFinding(pods []*fleet.Pod, unable string) {
 		f.Do = "they cannot have it: " + unable
 	case d.away || d.uncalled:
 		f.Do = "mend the operator and its webhook first: it then replaces them, or says how"
+	case d.NoRollouts:
+		f.Do = "the installation lets the operator restart nothing (rollout.enabled: false): restart the workload"
+		f.Commands = []string{restart}
 	case d.manual(pods[0]):
-		f.Do = "their policy leaves restarts to you (rollout: Manual): restart the workload"
+		f.Do = "their policy, or the installation, leaves restarts to you (rollout: Manual): restart the workload"
 		f.Commands = []string{restart}
 	default:
 		f.Do = "the operator replaces them; where it does not within a minute, restart the workload"
@@ -139,7 +142,7 @@ func (d *diagnosis) unable(p *fleet.Pod) string {
 			in = append(in, d.Services[i])
 		}
 	}
-	plan, err := injector.PlanOf(d.covering(p), &p.Pod, injector.Surroundings{Services: injector.Selecting(in, p.Labels), Namespace: d.Namespaces[p.Namespace]})
+	plan, err := injector.PlanOf(d.covering(p), &p.Pod, injector.Surroundings{Services: injector.Selecting(in, p.Labels), Namespace: d.Namespaces[p.Namespace], Default: d.Default})
 	if err == nil {
 		_, err = injector.Inject(&p.Pod, injector.Config{}, plan)
 	}
@@ -161,7 +164,7 @@ func (d *diagnosis) covering(p *fleet.Pod) []*v1alpha1.RateLimitPolicy {
 
 func (d *diagnosis) manual(p *fleet.Pod) bool {
 	policies := d.covering(p)
-	return len(policies) > 0 && policies[0].Spec.Injection.Rollout == v1alpha1.Manual
+	return len(policies) > 0 && d.Default.Said(policies[0]).Rollout == v1alpha1.Manual
 }
 
 // conditions repeats what the operator says of policies of which no finding says it already.

@@ -24,6 +24,7 @@ import (
 	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/cmd/kubectl-headgate/diagnosis"
 	"github.com/headgate/headgate/cmd/kubectl-headgate/fleet"
+	"github.com/headgate/headgate/controllers/injector"
 	"github.com/headgate/headgate/controllers/target"
 )
 
@@ -146,7 +147,9 @@ func (x *examination) operator(ctx context.Context) {
 		if !x.blind("operator's pods", cmp.Or(err, s.List(ctx, &pods, in, client.MatchingLabelsSelector{Selector: selector}))) {
 			o.Pods = pods.Items
 		}
-		x.SidecarImage = sidecarImage(d)
+		x.SidecarImage = flagOf(d, "sidecar-image")
+		x.Default = injector.Default{Mode: v1alpha1.InjectionMode(flagOf(d, "injection-mode")), Rollout: v1alpha1.RolloutMode(flagOf(d, "injection-rollout"))}
+		x.NoRollouts = flagOf(d, "rollouts") == "false"
 	}
 	service := &corev1.Service{}
 	err := s.Get(ctx, key, service)

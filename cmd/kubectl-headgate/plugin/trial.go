@@ -88,7 +88,7 @@ func (x *examination) sample(ctx context.Context, p *fleet.Policy) (*corev1.Pod,
 		if x.blind("target "+w.String()+" of namespace "+w.Namespace, err) || pod == nil || refused {
 			continue
 		}
-		around := injector.Surroundings{Services: injector.Selecting(inNamespace(x.Services, w.Namespace), pod.Labels), Namespace: x.Namespaces[w.Namespace]}
+		around := injector.Surroundings{Services: injector.Selecting(inNamespace(x.Services, w.Namespace), pod.Labels), Namespace: x.Namespaces[w.Namespace], Default: x.Default}
 		plan, err := injector.PlanOf([]*v1alpha1.RateLimitPolicy{&p.RateLimitPolicy}, pod, around)
 		if err == nil {
 			_, err = injector.Inject(pod, injector.Config{}, plan)
@@ -262,12 +262,12 @@ func present(ctx context.Context, t *tunnel, pod string, port int, name string) 
 	return out
 }
 
-// sidecarImage is what the operator gives to new pods.
-func sidecarImage(d *appsv1.Deployment) string {
+// flagOf is what the operator is told by a flag; nothing where it is not.
+func flagOf(d *appsv1.Deployment, name string) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		for _, a := range c.Args {
-			if image, ok := strings.CutPrefix(a, "--sidecar-image="); ok {
-				return image
+			if value, ok := strings.CutPrefix(a, "--"+name+"="); ok {
+				return value
 			}
 		}
 	}
