@@ -128,7 +128,7 @@ func (q *delays) serve(e *Engine, now limiter.Time) (next limiter.Time, out []ve
 				break
 			}
 			q.leave(at, l, m)
-			if !d.Allowed && now <= h.until && waitsFor(h.matches, &d) != nil {
+			if !d.Allowed && !h.lost && now <= h.until && waitsFor(h.matches, &d) != nil {
 				h.over.Store(false)
 				elsewhere = append(elsewhere, h)
 				continue

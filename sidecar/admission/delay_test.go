@@ -147,6 +147,21 @@ func TestWhoWaitsGoesOnUnderNumbersThatChangeAndIsDeniedInTheEnd(t *testing.T) {
 	}
 }
 
+func TestWhoWaitsForALimitThatGoesIsDeniedAtOnceAndBeforeItsTurn(t *testing.T) {
+	e := New(Options{})
+	apply(t, e, start, snapshot("v1", delaying(limit("all", 10, 1), time.Second)), part("all", 1, 1))
+	e.Decide(request("/"), start)
+	var w waiter
+	if d, waits := w.decide(e, request("/"), start); !waits {
+		t.Fatalf("it does not wait: %+v", d)
+	}
+	apply(t, e, at(10*time.Millisecond), snapshot("v2", limit("other", 10, 1)), part("other", 1, 1))
+	e.Turn(at(20 * time.Millisecond))
+	if len(w.got) != 1 || w.got[0].Allowed || w.got[0].RetryAfter == 0 {
+		t.Errorf("after the edit: %+v", w.got)
+	}
+}
+
 func TestAnEndedEngineLeavesNobodyWaiting(t *testing.T) {
 	e := New(Options{})
 	apply(t, e, start, snapshot("v1", delaying(limit("all", 10, 1), time.Second)), part("all", 1, 1))

@@ -19,6 +19,7 @@ type Held struct {
 	until   limiter.Time // when it is denied in any case
 	then    func(Decision)
 	over    atomic.Bool
+	lost    bool // what it waited for is gone: it waits nowhere any more
 }
 
 // Cancel takes the request back: its client has gone. It reports whether it came in time, in which case the decision is
@@ -48,6 +49,7 @@ func (h *Held) move(t *table) bool {
 // left is the answer to a request that cannot move to a table: what it waited for is gone, and with it what it would be
 // decided by.
 func (h *Held) left(t *table, m *match) Decision {
+	h.lost = true
 	d := Decision{}
 	if t == nil {
 		d.Unavailable = true

@@ -76,7 +76,7 @@ func (e *Engine) move(elsewhere []*Held, now limiter.Time) {
 	for _, h := range elsewhere {
 		d := e.anew(h, now)
 		m := waitsFor(h.matches, &d)
-		if d.Allowed || m == nil || !e.wait(h, m, now) {
+		if d.Allowed || h.lost || m == nil || !e.wait(h, m, now) {
 			if h.Cancel() {
 				e.deliver([]verdict{{h, d}}, now)
 			}
