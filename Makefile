@@ -181,6 +181,11 @@ cluster-up: ## Start or repair the local two-node cluster.
 cluster-down: ## End the local cluster and remove its state.
 	@$(GO) run ./hack/cluster down
 
+.PHONY: cluster-env
+cluster-env: $(HELM) ## Print what a shell needs for the local cluster: eval "$$(make -s cluster-env)".
+	@$(GO) run ./hack/cluster env
+	@echo 'export PATH=$(dir $(HELM)):$$PATH'
+
 .PHONY: cluster-status
 cluster-status: ## Show what of the local cluster runs.
 	@$(GO) run ./hack/cluster status

@@ -17,6 +17,7 @@ const usage = `usage: go run ./hack/cluster <command>
   up                    start the cluster, or repair it; safe to run twice
   down                  end it and remove all but the cached binaries and images
   status                show what runs
+  env                   print what a shell needs: KUBECONFIG, and kubectl on the PATH
   images load a.tar...  import image archives into every node
   images list           list the images of every node
   node-exec node1 cmd   run a command in a node's namespaces
@@ -80,6 +81,9 @@ func dispatchLocal(ctx context.Context, s settings, command string, args []strin
 		return down(ctx, s)
 	case command == "status" && len(args) == 0:
 		return status(ctx, s)
+	case command == "env" && len(args) == 0:
+		fmt.Printf("export KUBECONFIG=%s\nexport PATH=%s:$PATH\n", s.adminKubeconfig(), s.bin)
+		return nil
 	case command == "images" && len(args) > 1 && args[0] == "load":
 		return loadImages(ctx, s, args[1:])
 	case command == "images" && len(args) == 1 && args[0] == "list":
