@@ -87,6 +87,9 @@ func TestTheEpochOnlyRises(t *testing.T) {
 		if err := a.Leave(t.Context(), epoch, []byte("left")); err != nil {
 			t.Fatal(err)
 		}
+		if l, err := replica("b").Current(t.Context()); err != nil || l.Address != "" || l.Epoch != epoch {
+			t.Fatalf("leader %+v, %v: sidecars would dial a replica that has stopped leading", l, err)
+		}
 		if _, left, err := replica("b").Begin(t.Context(), 0); err != nil || string(left) != "left" {
 			t.Fatalf("%q, %v: what was in the pools is lost", left, err)
 		}
@@ -155,6 +158,39 @@ func TestALeaseIsBelievedOnlyWhileItCannotHavePassedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(false, "released")
+	record.HolderIdentity = "a"
+	now += int64(time.Second)
+	written := func(update string) bool {
+		t.Helper()
+		_, before, err := lock.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		record.RenewTime = metav1.NewTime(record.RenewTime.Add(time.Second))
+		if err := lock.Update(t.Context(), record); err != nil {
+			t.Fatalf("%s: %v", update, err)
+		}
+		_, after, err := lock.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(before) != string(after)
+	}
+	if !written("taken") {
+		t.Error("a lease that was free is not taken")
+	}
+	now += int64(time.Second) - 1
+	if written("too soon") {
+		t.Error("a leader writes the lease more than once a second")
+	}
+	now++
+	if !written("due") {
+		t.Error("a leader does not renew after a second")
+	}
+	record.HolderIdentity = ""
+	if !written("released") || lock.Valid() {
+		t.Error("a leader that has just renewed cannot release")
+	}
 	if leader.RenewDeadline >= leader.LeaseDuration {
 		t.Error("a leader would be sure of a lease that another may have")
 	}

@@ -202,7 +202,7 @@ func (s *Server) handle(id Identity, ses *session, m *quotav1.SidecarMessage) (d
 // lead finds out who leads: this replica, under the epoch returned, or another. Where nobody does the stream is held for a
 // while: after a fail-over the sidecars are then here already when this replica takes over.
 func (s *Server) lead(ctx context.Context) (epoch uint64, redirect *quotav1.Redirect, err error) {
-	again := time.NewTicker(100 * time.Millisecond)
+	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	late := time.NewTimer(interregnum)
 	defer late.Stop()
