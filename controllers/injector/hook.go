@@ -15,20 +15,26 @@ import (
 
 // keepAlive gives a container without a preStop hook one that keeps it alive while clients still come: a native sidecar's own
 // SIGTERM comes only after the app has ended. The hook asks the sidecar, which knows of the last client, and takes no more than
-// half of the pod's grace, so that the app has the other half. It reports whether the container had none.
-func keepAlive(c *corev1.Container, seconds int32, grace *int64) bool {
+// half of the pod's grace, so that the app has the other half. An image of the policy's own may be of an earlier release, which
+// cannot be asked: there the kubelet sleeps. It reports whether the container had none.
+func keepAlive(c *corev1.Container, plan Plan, grace *int64) bool {
 	if c.Lifecycle == nil {
 		c.Lifecycle = &corev1.Lifecycle{}
 	}
 	if c.Lifecycle.PreStop != nil {
 		return false
 	}
+	seconds := int64(plan.Sleep)
+	if plan.Image != "" {
+		c.Lifecycle.PreStop = &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: seconds}}
+		return true
+	}
 	within := int64(corev1.DefaultTerminationGracePeriodSeconds) / 2
 	if grace != nil {
 		within = *grace / 2
 	}
 	c.Lifecycle.PreStop = &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{
-		Path: fmt.Sprintf("%s?for=%ds&within=%ds", quotav1.PathQuiet, seconds, max(within, int64(seconds))),
+		Path: fmt.Sprintf("%s?for=%ds&within=%ds", quotav1.PathQuiet, seconds, max(within, seconds)),
 		Port: intstr.FromInt32(quotav1.PortAdmin),
 	}}
 	return true

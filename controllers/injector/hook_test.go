@@ -25,7 +25,7 @@ func TestAnAppHasHalfOfThePodsGraceToItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &corev1.Container{Name: "app"}
-			if !keepAlive(c, tc.seconds, tc.grace) {
+			if !keepAlive(c, Plan{Sleep: tc.seconds}, tc.grace) {
 				t.Fatal("it got no hook")
 			}
 			want := &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: tc.path, Port: intstr.FromInt32(14190)}}
@@ -33,6 +33,15 @@ func TestAnAppHasHalfOfThePodsGraceToItself(t *testing.T) {
 				t.Errorf("the hook differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestASidecarOfAnotherReleaseIsNotAskedWhatItMayNotKnow(t *testing.T) {
+	c := &corev1.Container{Name: "app"}
+	keepAlive(c, Plan{Sleep: 7, Image: "registry.example/sidecar:v0.1.0"}, nil)
+	want := &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 7}}
+	if diff := cmp.Diff(want, c.Lifecycle.PreStop); diff != "" {
+		t.Errorf("the hook differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -106,7 +106,7 @@ func Inject(pod *corev1.Pod, cfg Config, plan Plan) (*corev1.Pod, error) {
 	}
 	if plan.Sleep > 0 {
 		for i := range out.Spec.Containers {
-			if c := &out.Spec.Containers[i]; keepAlive(c, plan.Sleep, out.Spec.TerminationGracePeriodSeconds) {
+			if c := &out.Spec.Containers[i]; keepAlive(c, plan, out.Spec.TerminationGracePeriodSeconds) {
 				before.Sleep = append(before.Sleep, c.Name)
 			}
 		}
