@@ -27,6 +27,7 @@ import (
 	"go.uber.org/goleak"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
+	_ "github.com/headgate/headgate/sidecar" // what is built below is made of it: without this a change of it leaves old results in the test cache
 	"github.com/headgate/headgate/sidecar/admin"
 	"github.com/headgate/headgate/sidecar/quota/quotatest"
 )

@@ -114,15 +114,15 @@ func leftBy(lease *coordinationv1.Lease) []byte {
 // retriable is everything: a lost race, a short absence of the API server. The backoff bounds it.
 func retriable(error) bool { return true }
 
-// fresh is how long what the Lease says is believed. Sidecars that have lost their leader ask at once, and many together.
-const fresh = 100 * time.Millisecond
+// believed is for how long what the Lease said is taken to hold. Sidecars that have lost their leader ask at once, and many together.
+const believed = 100 * time.Millisecond
 
 // Current returns who leads, read at most ten times a second. A leader that has said its last word leads no more, though the
 // lease is still its own: whoever dials it meets nobody.
 func (e *Epochs) Current(ctx context.Context) (Leader, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if time.Since(e.read) < fresh {
+	if time.Since(e.read) < believed {
 		return e.last, nil
 	}
 	var lease coordinationv1.Lease

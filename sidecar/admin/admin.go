@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	quotav1 "github.com/headgate/headgate/api/quota/v1"
@@ -46,6 +47,7 @@ type Options struct {
 type Admin struct {
 	options Options
 	metrics *metrics
+	waiting atomic.Int64 // callers of quiet
 }
 
 // New returns the handlers.

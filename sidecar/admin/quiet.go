@@ -4,14 +4,16 @@
 package admin
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"time"
 )
 
-// longestQuiet bounds how long a caller may be held.
-const longestQuiet = 10 * time.Minute
+const (
+	// longestQuiet bounds how long a caller may be held, mostWaiting how many at a time: anybody who reaches the port may ask.
+	longestQuiet = 10 * time.Minute
+	mostWaiting  = 1000
+)
 
 // quiet answers once no client has come for the time ?for=5s, and at the latest after the time ?within=15s. It is the
 // preStop hook of apps that have none: a pod that ends is asked for as long as endpoints, proxies and clients remember it,
@@ -19,10 +21,15 @@ const longestQuiet = 10 * time.Minute
 // has as long to answer it as if it were the last. In a pod that goes on (the kubelet restarts one container) only the
 // time since the call counts.
 func (a *Admin) quiet(w http.ResponseWriter, r *http.Request) {
-	still, err := durationOf(r, "for")
-	within, err2 := durationOf(r, "within")
-	if err != nil || err2 != nil {
+	still, ok := durationOf(r, "for")
+	within, ok2 := durationOf(r, "within")
+	if !ok || !ok2 {
 		http.Error(w, "say for how long no client shall have come, and how long to wait for that: ?for=5s&within=15s", http.StatusBadRequest)
+		return
+	}
+	defer a.waiting.Add(-1)
+	if a.waiting.Add(1) > mostWaiting {
+		http.Error(w, "too many wait already", http.StatusServiceUnavailable)
 		return
 	}
 	end := time.NewTimer(max(within, still))
@@ -52,15 +59,12 @@ func (a *Admin) quiet(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// durationOf reads a duration of the query; 0 when it is absent.
-func durationOf(r *http.Request, name string) (time.Duration, error) {
+// durationOf reads a duration of the query, 0 when it is absent; ok is false where it is none.
+func durationOf(r *http.Request, name string) (d time.Duration, ok bool) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
-		return 0, nil
+		return 0, true
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%s is no duration", name)
-	}
-	return min(d, longestQuiet), nil
+	return min(d, longestQuiet), err == nil && d >= 0
 }

@@ -5,6 +5,7 @@ package admin
 
 import (
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,4 +59,27 @@ func TestAWaitThatIsNoDurationIsRefusedWithAnExample(t *testing.T) {
 			t.Errorf("%s: status %d: %s", query, status, body)
 		}
 	}
+}
+
+func TestHowManyMayWaitIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New(Options{Engine: &engine{}, Clock: limiter.Now, Draining: func() bool { return false }})
+		wait := quotav1.PathQuiet + "?for=5s"
+		var waiters sync.WaitGroup
+		for range mostWaiting {
+			waiters.Go(func() {
+				if status, body := ask(a.Public(), http.MethodGet, wait, ""); status != http.StatusOK {
+					t.Errorf("status %d: %s", status, body)
+				}
+			})
+		}
+		synctest.Wait()
+		if status, _ := ask(a.Public(), http.MethodGet, wait, ""); status != http.StatusServiceUnavailable {
+			t.Errorf("status %d for one more", status)
+		}
+		waiters.Wait()
+		if status, _ := ask(a.Public(), http.MethodGet, wait, ""); status != http.StatusOK {
+			t.Errorf("status %d once they have gone", status)
+		}
+	})
 }

@@ -30,8 +30,8 @@ type decider struct {
 	clock    func() limiter.Time
 	observer Observer
 	denials  denials
-	came     func(limiter.Time) // is told of each request
-	request  admission.Request  // scratch
+	came     func()            // is told of each request
+	request  admission.Request // scratch
 }
 
 // Decide implements http1.Gate.
@@ -54,8 +54,8 @@ func (g *decider) Answer(h *http1.Head, d *admission.Decision, v *http1.Verdict)
 
 // Ask implements http2.Gate.
 func (g *decider) Ask(r *admission.Request, then func(admission.Decision)) (admission.Decision, *admission.Held) {
+	g.came()
 	began := g.clock()
-	g.came(began)
 	d, held := g.engine.DecideOrHold(r, began, then)
 	g.observer.Observe(g.clock().Sub(began).Seconds())
 	return d, held

@@ -25,7 +25,7 @@ type greeting struct {
 func (l *lane) greet(client loop.Socket, peer netip.Addr) {
 	g := &greeting{lane: l, client: client, peer: peer.Unmap()}
 	l.greetings[g] = struct{}{}
-	l.proxy.came(l.proxy.options.Clock())
+	l.proxy.came()
 	l.patience.Start(&g.timer, g)
 	client.Handle(g)
 }

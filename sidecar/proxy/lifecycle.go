@@ -24,9 +24,9 @@ func (p *Proxy) Drain() {
 func (p *Proxy) Asked() limiter.Time { return limiter.Time(p.asked.Load()) }
 
 // came notes that a client has come, where that is of interest.
-func (p *Proxy) came(now limiter.Time) {
+func (p *Proxy) came() {
 	if p.draining.Load() {
-		p.asked.Store(int64(now))
+		p.asked.Store(int64(p.options.Clock()))
 	}
 }
 

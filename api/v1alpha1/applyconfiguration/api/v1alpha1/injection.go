@@ -28,8 +28,8 @@ type InjectionApplyConfiguration struct {
 	Ports []string `json:"ports,omitempty"`
 	// preStopSleepSeconds is how long an app container that has no preStop hook is kept alive when its pod ends, so that
 	// clients move on before it stops: 5 when absent; 0 leaves the containers alone, for apps that see to it themselves.
-	// It counts from the last client that came, for half of the pod's grace period at most: a pod is asked for as long as
-	// endpoints are slow to forget it.
+	// It counts from the last client that came, since endpoints may be slow to forget the pod; half of the pod's grace period, or
+	// this time where it is longer, is the most that it takes.
 	PreStopSleepSeconds *int32 `json:"preStopSleepSeconds,omitempty"`
 	// sidecar overrides what the installation says about the sidecar's container.
 	Sidecar *SidecarApplyConfiguration `json:"sidecar,omitempty"`
