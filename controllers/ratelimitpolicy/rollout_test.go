@@ -321,13 +321,11 @@ func (w *world) cameUpBare(t *testing.T, ns string) {
 	w.wantMessage(p, v1alpha1.ConditionInjected, bare.Name)
 	time.Sleep(2 * time.Second)
 	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(bare), bare)) // siblings are not ready: not now
+	w.becomesReady(bare) // first: no budget keeps a pod that is pending still
 	var all corev1.PodList
 	w.must(w.List(t.Context(), &all, client.InNamespace(ns)))
 	for i := range all.Items {
-		before := all.Items[i].DeepCopy() // an attempt to evict writes to pods, too
-		all.Items[i].Status.Phase = corev1.PodRunning
-		all.Items[i].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		w.must(w.Status().Patch(t.Context(), &all.Items[i], client.MergeFrom(before)))
+		w.becomesReady(&all.Items[i])
 	}
 	w.wantMessage(p, v1alpha1.ConditionInjected, "a PodDisruptionBudget keeps pod "+bare.Name)
 	w.must(w.Delete(t.Context(), pdb))

@@ -159,6 +159,14 @@ func (w *world) pod(d *appsv1.Deployment, change ...func(*corev1.Pod)) *corev1.P
 	return p
 }
 
+// becomesReady says what a kubelet would.
+func (w *world) becomesReady(pod *corev1.Pod) {
+	before := pod.DeepCopy() // an attempt to evict writes to pods, too
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	w.must(w.Status().Patch(context.Background(), pod, client.MergeFrom(before)))
+}
+
 func (w *world) policy(namespace string, change ...func(*v1alpha1.RateLimitPolicy)) *v1alpha1.RateLimitPolicy {
 	p := &v1alpha1.RateLimitPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: namespace},
