@@ -184,6 +184,17 @@ func TestHomeSharesEquallyAmongThePodsThatServe(t *testing.T) {
 			b.now += 1002 * int64(time.Millisecond)
 			b.wantShares(map[string]string{"a": "1/1"})
 		},
+		"a pod without the sidecar is counted until it is asked to end": func(t *testing.T, b *bench) {
+			bare := func(s *PodState) { s.Injected = false }
+			b.observe("c", bare)
+			if v := b.View("uid", 1); v.Pods != 3 || len(v.Bare) != 1 {
+				t.Errorf("%d pods, bare %v", v.Pods, v.Bare)
+			}
+			b.observe("c", bare, terminating)
+			if v := b.View("uid", 1); v.Pods != 2 || len(v.Bare) != 0 {
+				t.Errorf("%d pods are said to carry the sidecar, bare %v", v.Pods, v.Bare)
+			}
+		},
 		"a pod that is asked to end hears of it at once": func(t *testing.T, b *bench) {
 			if a := b.pods["b"].last; a.Leaving {
 				t.Fatal("it heard of it before")

@@ -16,7 +16,8 @@ import (
 type View struct {
 	// Leading says whether this process knows: only the leader does. Published says whether the policy has been published.
 	Leading, Published bool
-	// Pods are those that live, Bare those of them without the sidecar, Acked those that enforce the asked generation.
+	// Pods are those that live, Bare those of them without the sidecar (that leave: not counted), Acked those that enforce the
+	// asked generation.
 	Pods, Acked int
 	Bare        []string
 	// Waiting are pods whose app is ready and whose sidecar has not acknowledged the asked generation.
@@ -120,13 +121,14 @@ func (h *Home) viewPod(v *View, p *policy, uid types.UID, pod *pod, generation i
 	if pod.state.Deleted || pod.state.Ended || !pod.state.Scheduled {
 		return
 	}
-	v.Pods++
 	if !pod.state.Injected {
-		if !pod.state.Terminating {
+		if !pod.state.Terminating { // nobody can do anything about one that leaves
+			v.Pods++
 			v.Bare = append(v.Bare, pod.state.Name)
 		}
 		return
 	}
+	v.Pods++
 	s := pod.session
 	enforcing := s != nil && s.ackedPolicies[p.compiled.Uid] >= generation && generation > 0
 	for _, a := range p.accounts {
