@@ -146,6 +146,40 @@ func settled(word *atomic.Uint64) uint64 {
 	}
 }
 
+func TestNothingIsTakenByFormerNumbersOnceAReconfigurationHasReturned(t *testing.T) {
+	const burst = 1_000_000 * Token
+	b := newBucket(t, 0, PerSecond(1_000_000), burst, Full)
+	var now atomic.Int64
+	var done atomic.Uint64 // decisions
+	var stop atomic.Bool
+	defer stop.Store(true)
+	go func() {
+		for !stop.Load() {
+			at := Time(now.Load())
+			b.AllowAt(at, 1)
+			b.TakeAt(at, 1)
+			done.Add(1)
+		}
+	}()
+	for range 2000 {
+		at := Time(now.Load())
+		if err := b.ReconfigureAt(at, PerSecond(1_000_000), 0, AsEarned); err != nil {
+			t.Fatal(err)
+		}
+		after := b.word.Load() // what decisions under way swap from here on they take back
+		for begun, try := done.Load(), 0; done.Load() < begun+2; try++ {
+			pause(try)
+		}
+		if w := b.word.Load(); w > after {
+			t.Fatalf("%v was taken from a bucket without a burst", Tokens(w-after))
+		}
+		if err := b.ReconfigureAt(at, PerSecond(1_000_000), burst, AsEarned); err != nil {
+			t.Fatal(err)
+		}
+		now.Add(int64(second))
+	}
+}
+
 func TestReconfiguringUnderLoadMintsNothing(t *testing.T) {
 	// The burst goes up and down and marks are shifted back all the time, while nothing is earned: what is granted in
 	// all is at most what there was.

@@ -105,12 +105,12 @@ type level struct {
 //
 // The quotient is estimated by one multiplication with magic. magic is less than one below num/den*2^s, relatively less
 // than 2^-63, and the quotient is below 2^62, so the estimate is the true quotient or one less; the remainder, below
-// 2*den < 2^63, tells which in 64 bits.
+// 2*den < 2^63, tells which in 64 bits. Where num/den is whole, so is magic, and the estimate is the quotient.
 func (n *numbers) at(t Time) (level, bool) {
 	d := uint64(t) - uint64(n.anchor)
 	q, _ := bits.Mul64(d<<(n.pre&63), n.magic)
 	q >>= n.post & 63
-	if d*n.num-q*n.den >= n.den {
+	if n.den != 1 && d*n.num-q*n.den >= n.den {
 		q++
 	}
 	q += n.base
