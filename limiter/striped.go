@@ -31,6 +31,7 @@ const (
 type StripedBucket struct {
 	cell
 	stripes []credit
+	byCore  bool // each core has a stripe of its own
 }
 
 // credit is what one processor may grant. The padding keeps it on cache lines of its own, prefetched neighbours
@@ -60,7 +61,7 @@ func newStriped(t Time, r Rate, burst, level Tokens, processors int) (*StripedBu
 	for n < processors && n < maxStripes {
 		n *= 2
 	}
-	b := &StripedBucket{stripes: make([]credit, n)}
+	b := &StripedBucket{stripes: make([]credit, n), byCore: cores() > 0 && cores() <= n}
 	each := b.each(burst)
 	nums := newNumbers(t, r, uint64(burst)-uint64(n)*price(each)).startingWith(level)
 	nums.room = each
@@ -76,14 +77,28 @@ func (b *StripedBucket) each(burst Tokens) uint64 {
 // Allow reports whether cost whole tokens can be taken now, and takes them if so. It reads FastNow only if the
 // processor's credit does not suffice.
 func (b *StripedBucket) Allow(cost uint64) bool {
-	home := processor() & (len(b.stripes) - 1)
+	// What home does, since one more call would take a fifth of the time.
+	home := len(b.stripes) - 1
+	if b.byCore {
+		home &= core()
+	} else {
+		home &= processor()
+	}
 	return b.stripes[home].spend(cost) || b.renew(FastNow(), home, cost)
 }
 
 // AllowAt is Allow at t.
 func (b *StripedBucket) AllowAt(t Time, cost uint64) bool {
-	home := processor() & (len(b.stripes) - 1)
+	home := b.home()
 	return b.stripes[home].spend(cost) || b.renew(t, home, cost)
+}
+
+// home is the stripe that others are least likely to use just now: a hint, as the goroutine may move on at any moment.
+func (b *StripedBucket) home() int {
+	if b.byCore {
+		return core() & (len(b.stripes) - 1)
+	}
+	return processor() & (len(b.stripes) - 1)
 }
 
 // spend takes a cost from a credit, if it is there.
