@@ -9,40 +9,34 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
+	"slices"
 	"time"
 )
 
 func main() {
 	out := flag.String("json", "", "file for the figures")
 	page := flag.String("page", "", "file for the page of documentation")
-	rounds := flag.Int("rounds", 5, "rounds; the best of each contender counts")
-	length := flag.Duration("length", 200*time.Millisecond, "length of one measurement")
+	passes := flag.Int("passes", 3, "passes over all cases")
+	rounds := flag.Int("rounds", 8, "rounds in each pass, half as many for cases that need much memory; the best of each contender counts")
+	length := flag.Duration("length", 40*time.Millisecond, "length of one measurement, five times that for cases that need much memory")
 	keys := flag.Int("keys", 1_000_000, "number of keys")
 	flag.Parse()
-	if err := run(*out, *page, *rounds, *length, *keys); err != nil {
+	if err := run(*out, *page, measurer{*passes, *rounds, *length}, *keys); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(out, page string, rounds int, length time.Duration, keys int) error {
-	m := measurer{rounds: rounds, length: length}
+func run(out, page string, m measurer, keys int) error {
 	r := report{Machine: describe()}
-	for _, c := range singleKey() {
-		r.add(c, m.contest(c))
-	}
-	for _, c := range floors() {
-		r.add(c, m.contest(c))
-	}
-	runtime.GC()
 	stores, err := buildStores(keys)
 	if err != nil {
 		return err
 	}
 	r.add(memoryContest, stores.bytesPerKey(keys))
-	for _, c := range stores.contests(keys) {
-		r.add(c, m.contest(c))
+	cases := slices.Concat(singleKey(), floors(), stores.contests(keys))
+	for i, figures := range m.contests(cases) {
+		r.add(cases[i], figures)
 	}
 	return r.write(out, page)
 }

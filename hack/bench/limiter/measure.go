@@ -4,6 +4,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -28,6 +30,7 @@ type contest struct {
 	procs      int
 	goal       float64 // at most; 0 for none
 	ratio      float64 // at least so much better than the best peer; 0 for none
+	large      bool    // uses more memory than a cache holds, so that it takes longer until that is as warm as it gets
 	contenders []contender
 }
 
@@ -39,42 +42,81 @@ type figure struct {
 }
 
 type measurer struct {
-	rounds int
-	length time.Duration
+	passes int
+	rounds int           // in each pass; half as many for large cases
+	length time.Duration // of one measurement; five times that for large cases
 }
 
-// contest measures all contenders in turn, several times over, so that a noisy moment hits all of them, and keeps the
-// best of each.
-func (m measurer) contest(c contest) []figure {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.procs))
-	best := make([]figure, len(c.contenders))
-	loops := make([][]loop, len(c.contenders))
-	for i, who := range c.contenders {
-		for worker := range c.procs {
-			loops[i] = append(loops[i], who.make(worker))
-		}
+// contests measures all cases in turn, pass by pass. In each, contenders run in turn for a moment, many times over, so
+// that what else the machine does hits all of them and leaves some moments to each, and the best of each counts.
+func (m measurer) contests(cs []contest) [][]figure {
+	best := make([][]figure, len(cs))
+	arenas := make([]arena, len(cs))
+	for i, c := range cs {
+		arenas[i] = m.prepare(c)
+		best[i] = make([]figure, len(c.contenders))
 	}
-	counts := make([]int, len(c.contenders))
-	for i := range c.contenders {
-		counts[i] = m.count(loops[i])
-	}
-	for round := range m.rounds {
-		for i, who := range c.contenders {
-			f := timed(loops[i], counts[i])
-			f.name = who.name
-			if round == 0 || f.value < best[i].value {
-				best[i] = f
-			}
+	for pass := range m.passes {
+		for i, c := range cs {
+			fmt.Fprintf(os.Stderr, "pass %d of %d: %s\n", pass+1, m.passes, c.name)
+			m.contest(arenas[i], best[i])
 		}
 	}
 	return best
 }
 
-// count finds how many operations take about the wanted length.
-func (m measurer) count(loops []loop) int {
+// arena is a case made ready: each contender's loops, and how many operations one measurement of it takes.
+type arena struct {
+	contest
+	loops  [][]loop
+	counts []int
+}
+
+func (m measurer) prepare(c contest) arena {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.procs))
+	a := arena{contest: c}
+	for _, who := range c.contenders {
+		var loops []loop
+		for worker := range c.procs {
+			loops = append(loops, who.make(worker))
+		}
+		a.loops = append(a.loops, loops)
+		a.counts = append(a.counts, count(loops, m.lengthOf(c)))
+	}
+	return a
+}
+
+// contest lowers best to what it measures. Caches are warmed before each measurement.
+func (m measurer) contest(a arena, best []figure) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(a.procs))
+	rounds := m.rounds
+	if a.large {
+		rounds = (rounds + 1) / 2
+	}
+	for range rounds {
+		for i, who := range a.contenders {
+			timed(a.loops[i], a.counts[i]/4)
+			f := timed(a.loops[i], a.counts[i])
+			f.name = who.name
+			if best[i].name == "" || f.value < best[i].value {
+				best[i] = f
+			}
+		}
+	}
+}
+
+func (m measurer) lengthOf(c contest) time.Duration {
+	if c.large {
+		return 5 * m.length
+	}
+	return m.length
+}
+
+// count finds how many operations in each loop take about the wanted length.
+func count(loops []loop, length time.Duration) int {
 	for n := 1000; ; n *= 4 {
-		if f := timed(loops, n); f.value*float64(n)*float64(len(loops)) >= float64(m.length)/4 {
-			return max(int(float64(m.length)/f.value/float64(len(loops))), 1)
+		if f := timed(loops, n); f.value*float64(n)*float64(len(loops)) >= float64(length)/4 {
+			return max(int(float64(length)/f.value/float64(len(loops))), 1)
 		}
 	}
 }

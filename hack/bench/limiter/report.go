@@ -140,7 +140,7 @@ func (r *report) page() []byte {
 	m := r.Machine
 	fmt.Fprint(&b, "# The limiter and its peers\n\n<!-- Written by make bench-limiter; do not edit. -->\n\n")
 	fmt.Fprintf(&b, "%s, %d processors, %s, %s, FastNow reads %s, load %s, %s.\n", m.Processor, m.Processors, m.System, m.Go, m.Clock, m.Load, m.Date)
-	fmt.Fprint(&b, "All contenders of a case run in turn in one process, several times over; the best of each counts. Times are wall time for each decision.\n")
+	fmt.Fprint(&b, "All contenders of a case run in turn in one process, many times over, each for a moment; the best of each counts. Times are wall time for each decision.\n")
 	fmt.Fprint(&b, "Absolute figures depend on the machine, and the ratios less so: compare with the last table, which shows what the machine allows.\n\n")
 	fmt.Fprint(&b, "| case | headgate | best peer | ratio | goal | met |\n|---|---|---|---|---|---|\n")
 	for _, w := range r.Rows {
@@ -177,7 +177,8 @@ const notes = `
 - Hot limit: StripedBucket, which grants from credits of each processor and reads a clock only to renew them. Its resolution is an eighth of the burst at
   most. The peers decide exactly.
 - One limit, exact at every request: TokenBucket with FastNow.
-- Keys: Keyed with FastNow, asked by string. The keys are 15 bytes long and drawn beforehand; all stores hold all keys.
+- Keys: Keyed with FastNow, asked by string. The keys are 15 bytes long and drawn beforehand. Each has a burst of a million and earns one an hour, so that
+  no bucket is full again by its next request and all stores hold all keys; in the case that says so, each is full again, and ours has forgotten it.
 - Memory is the reachable heap after filling each store, keys included.
 - sethvargo/go-limiter and ulule/limiter count in fixed windows, and uber/ratelimit can only wait; they do less than a token bucket.
 `
