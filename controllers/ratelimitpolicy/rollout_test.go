@@ -321,7 +321,7 @@ func (w *world) cameUpBare(t *testing.T, ns string) {
 	w.wantMessage(p, v1alpha1.ConditionInjected, bare.Name)
 	time.Sleep(2 * time.Second)
 	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(bare), bare)) // siblings are not ready: not now
-	w.becomesReady(bare) // first: no budget keeps a pod that is pending still
+	w.becomesReady(bare)                                               // first: no budget keeps a pod that is pending still
 	var all corev1.PodList
 	w.must(w.List(t.Context(), &all, client.InNamespace(ns)))
 	for i := range all.Items {
