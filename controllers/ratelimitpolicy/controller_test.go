@@ -49,9 +49,7 @@ func TestPolicies(t *testing.T) {
 				return ""
 			})
 			generation := d.Generation
-			w.must(w.Get(t.Context(), client.ObjectKeyFromObject(p), p))
-			p.Spec.Limits[0].Rate.Requests = 7
-			w.must(w.Update(t.Context(), p))
+			w.edit(p, func() { p.Spec.Limits[0].Rate.Requests = 7 })
 			w.wantCondition(p, v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted)
 			w.must(w.Get(t.Context(), client.ObjectKeyFromObject(d), d))
 			if d.Generation != generation {
@@ -103,10 +101,8 @@ func TestPolicies(t *testing.T) {
 				}
 				return ""
 			})
-			var hook admissionregistrationv1.MutatingWebhookConfiguration
-			w.must(w.Get(t.Context(), types.NamespacedName{Name: "headgate-operator"}, &hook))
-			hook.Webhooks[0].Rules = nil
-			w.must(w.Update(t.Context(), &hook))
+			hook := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "headgate-operator"}}
+			w.edit(hook, func() { hook.Webhooks[0].Rules = nil })
 			w.eventually(func() string {
 				if !slices.Contains(w.selected(), ns) {
 					return "somebody took the webhook's rules away, and nobody put them back"
@@ -147,8 +143,9 @@ func TestPolicies(t *testing.T) {
 			if mark.IsZero() {
 				t.Fatal("no mark")
 			}
-			p.Spec.Limits = append(p.Spec.Limits, v1alpha1.Limit{Name: "more", Rate: v1alpha1.Rate{Requests: 1, Per: "1s"}})
-			w.must(w.Update(t.Context(), p))
+			w.edit(p, func() {
+				p.Spec.Limits = append(p.Spec.Limits, v1alpha1.Limit{Name: "more", Rate: v1alpha1.Rate{Requests: 1, Per: "1s"}})
+			})
 			w.wantCondition(p, v1alpha1.ConditionProgrammed, v1alpha1.ReasonProgrammed)
 			w.eventually(func() string {
 				w.must(w.Get(t.Context(), client.ObjectKeyFromObject(p), p))

@@ -160,11 +160,12 @@ func (w *world) takenAway(t *testing.T, ns string) {
 // failing is what the Deployment controller says when no pod can be made.
 func (w *world) failing(d *appsv1.Deployment, message string) {
 	w.must(w.Get(context.Background(), client.ObjectKeyFromObject(d), d))
+	before := d.DeepCopy() // the operator writes to it, too
 	d.Status.Conditions = nil
 	if message != "" {
 		d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: message}}
 	}
-	w.must(w.Status().Update(context.Background(), d))
+	w.must(w.Status().Patch(context.Background(), d, client.MergeFrom(before)))
 }
 
 func (w *world) makesNoPods(t *testing.T, ns string) {
@@ -188,8 +189,7 @@ func (w *world) makesNoPods(t *testing.T, ns string) {
 		t.Error("the workload was restarted again though nobody has mended it")
 	}
 	w.failing(d, "")
-	delete(d.Annotations, v1alpha1.AnnotationRefused)
-	w.must(w.Update(t.Context(), d))
+	w.edit(d, func() { delete(d.Annotations, v1alpha1.AnnotationRefused) })
 	w.annotation(d, set)
 }
 
@@ -301,11 +301,9 @@ func (w *world) lastPolicyGoesManually(t *testing.T, ns string) {
 	}
 }
 
-func (w *world) policyMovesOn(t *testing.T, ns string) {
+func (w *world) policyMovesOn(_ *testing.T, ns string) {
 	d, p := w.limited(ns)
-	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(p), p))
-	p.Spec.TargetRefs[0].Name = "another"
-	w.must(w.Update(t.Context(), p))
+	w.edit(p, func() { p.Spec.TargetRefs[0].Name = "another" })
 	w.annotation(d, func(s string) bool { return s == "none" })
 }
 
@@ -354,10 +352,7 @@ func (w *world) upgradeIsAsked(t *testing.T, ns string) {
 		t.Fatal("the workload was restarted though nobody asked")
 	}
 	ask := func(value string) {
-		w.must(w.Get(t.Context(), client.ObjectKeyFromObject(d), d))
-		before := d.DeepCopy()
-		d.Annotations = map[string]string{v1alpha1.AnnotationUpgrade: value}
-		w.must(w.Patch(t.Context(), d, client.MergeFrom(before)))
+		w.edit(d, func() { d.Annotations = map[string]string{v1alpha1.AnnotationUpgrade: value} })
 	}
 	ask("v2")
 	first := w.annotation(d, set)
@@ -365,10 +360,8 @@ func (w *world) upgradeIsAsked(t *testing.T, ns string) {
 	w.annotation(d, func(s string) bool { return s != "" && s != first })
 }
 
-func (w *world) modeIsEdited(t *testing.T, ns string) {
+func (w *world) modeIsEdited(_ *testing.T, ns string) {
 	d, p := w.limited(ns, func(p *v1alpha1.RateLimitPolicy) { p.Spec.Injection.Mode = v1alpha1.NamedPort })
-	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(p), p))
-	p.Spec.Injection.Mode = v1alpha1.Redirect
-	w.must(w.Update(t.Context(), p))
+	w.edit(p, func() { p.Spec.Injection.Mode = v1alpha1.Redirect })
 	w.annotation(d, set)
 }

@@ -167,6 +167,15 @@ func (w *world) becomesReady(pod *corev1.Pod) {
 	w.must(w.Status().Patch(context.Background(), pod, client.MergeFrom(before)))
 }
 
+// edit changes an object as a person would, who does not mind what the operator writes to it meanwhile.
+func (w *world) edit(o client.Object, change func()) {
+	w.t.Helper()
+	w.must(w.Get(context.Background(), client.ObjectKeyFromObject(o), o))
+	before := o.DeepCopyObject().(client.Object)
+	change()
+	w.must(w.Patch(context.Background(), o, client.MergeFrom(before)))
+}
+
 func (w *world) policy(namespace string, change ...func(*v1alpha1.RateLimitPolicy)) *v1alpha1.RateLimitPolicy {
 	p := &v1alpha1.RateLimitPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: namespace},
