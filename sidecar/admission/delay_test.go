@@ -162,6 +162,58 @@ func TestWhoWaitsForALimitThatGoesIsDeniedAtOnceAndBeforeItsTurn(t *testing.T) {
 	}
 }
 
+// Somebody else takes what the second limit had when the first one's turn comes, so the request goes on to wait there.
+func TestWhoseTurnHasComeAtOneLimitGoesOnToWaitAtAnother(t *testing.T) {
+	first := delaying(limit("first", 10, 1, exact("/both")), time.Second)
+	second := func(n uint64) *quotav1.Limit { return delaying(limit("second", n, 1), time.Second) }
+	for name, tc := range map[string]struct {
+		then func(t *testing.T, e *Engine) // at 120 ms
+		soon time.Duration                 // when it is answered, 0 for at once
+		want bool
+	}{
+		"until its token is earned there": {func(*testing.T, *Engine) {}, 200 * time.Millisecond, true},
+		"by the numbers that then are": {func(t *testing.T, e *Engine) {
+			apply(t, e, at(120*time.Millisecond), snapshot("v2", first, second(5)), part("first", 1, 0), part("second", 1, 0))
+		}, 280 * time.Millisecond, true}, // a fifth was there at 120 ms
+		"and is denied when that one goes": {func(t *testing.T, e *Engine) {
+			apply(t, e, at(120*time.Millisecond), snapshot("v2", first), part("first", 1, 0))
+		}, 0, false},
+		"or the first": {func(t *testing.T, e *Engine) {
+			apply(t, e, at(120*time.Millisecond), snapshot("v2", second(10)), part("second", 1, 0))
+		}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(Options{})
+			apply(t, e, start, snapshot("v1", first, second(10)), part("first", 1, 1), part("second", 1, 1))
+			e.Decide(request("/both"), start)
+			var w waiter
+			if d, waits := w.decide(e, request("/both"), start); !waits {
+				t.Fatalf("it does not wait: %+v", d)
+			}
+			if d := e.Decide(request("/other"), at(100*time.Millisecond)); !d.Allowed {
+				t.Fatalf("somebody else is not served: %+v", d)
+			}
+			turns(e, at(100*time.Millisecond), at(120*time.Millisecond))
+			if len(w.got) != 0 {
+				t.Fatalf("answered %+v before the second limit has a token", w.got)
+			}
+			tc.then(t, e)
+			if tc.soon > 0 {
+				turns(e, at(120*time.Millisecond), at(tc.soon)-1)
+				if len(w.got) != 0 {
+					t.Fatalf("answered %+v too early", w.got)
+				}
+				turns(e, at(tc.soon), at(tc.soon)+1)
+			} else {
+				e.Turn(at(120 * time.Millisecond))
+			}
+			if len(w.got) != 1 || w.got[0].Allowed != tc.want || w.got[0].Unavailable {
+				t.Errorf("answered %+v", w.got)
+			}
+		})
+	}
+}
+
 func TestAnEndedEngineLeavesNobodyWaiting(t *testing.T) {
 	e := New(Options{})
 	apply(t, e, start, snapshot("v1", delaying(limit("all", 10, 1), time.Second)), part("all", 1, 1))
