@@ -161,7 +161,7 @@ func TestNothingIsTakenByFormerNumbersOnceAReconfigurationHasReturned(t *testing
 			done.Add(1)
 		}
 	}()
-	for range 2000 {
+	for range 500 {
 		at := Time(now.Load())
 		if err := b.ReconfigureAt(at, PerSecond(1_000_000), 0, AsEarned); err != nil {
 			t.Fatal(err)
