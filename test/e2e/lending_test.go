@@ -51,6 +51,7 @@ func twelvePodsAdmitWhatOneWould(t *testing.T) {
 	s.enforced(policy, 12)
 	pods := s.settled(app, 12)
 
+	// One client has one request under way, and those that are denied are held for some milliseconds: many are needed.
 	clients := func(n int, each float64, how load.Connections) (out []load.Client) {
 		for range n {
 			out = append(out, load.Client{Rate: each, Connections: how})
@@ -58,21 +59,21 @@ func twelvePodsAdmitWhatOneWould(t *testing.T) {
 		return out
 	}
 	acts := []*act{
-		{Name: "all on one pod of twelve", clients: clients(6, 200, load.Pinned), pods: pods[:1], least: 0.7},
-		{Name: "jumped to another pod", clients: clients(6, 200, load.Pinned), pods: pods[7:8], least: 0.7},
-		{Name: "skewed: half on one pod, the rest on four", clients: clients(4, 150, load.Pinned), pods: pods[2:6], least: 0.7},
-		{Name: "spread by the Service", clients: clients(12, 166, load.Renewed), least: 0.7},
-		{Name: "scaled from 12 to 8 meanwhile", clients: clients(12, 166, load.Renewed), least: 0.6, while: func() {
+		{Name: "all on one pod of twelve", clients: clients(40, 50, load.Pinned), pods: pods[:1], least: 0.7},
+		{Name: "jumped to another pod", clients: clients(40, 50, load.Pinned), pods: pods[7:8], least: 0.7},
+		{Name: "skewed: half on one pod, the rest on four", clients: clients(20, 50, load.Pinned), pods: pods[2:7], least: 0.7},
+		{Name: "spread by the Service", clients: clients(40, 50, load.Renewed), least: 0.7},
+		{Name: "scaled from 12 to 8 meanwhile", clients: clients(40, 50, load.Renewed), least: 0.6, while: func() {
 			s.scale(app, 8)
 			s.settled(app, 8)
 		}},
-		{Name: "the operator restarts in order meanwhile", clients: clients(12, 166, load.Renewed), least: 0.5, while: func() {
+		{Name: "the operator restarts in order meanwhile", clients: clients(40, 50, load.Renewed), least: 0.5, while: func() {
 			epoch, leader := s.leader()
 			s.must(suite.Delete(s.ctx, leader), "leader")
 			s.nextLeader(epoch)
 			time.Sleep(2 * time.Second)
 		}},
-		{Name: "after the restart, all on one pod", clients: clients(6, 200, load.Pinned), least: 0.7},
+		{Name: "after the restart, all on one pod", clients: clients(40, 50, load.Pinned), least: 0.7},
 	}
 	var answered int64
 	for i, a := range acts {
@@ -105,7 +106,7 @@ func (s *space) play(a *act, rate float64) (answered int64) {
 	for i := range a.pods {
 		clients := a.clients
 		if i > 0 {
-			clients = a.clients[:1] // the first pod gets most
+			clients = a.clients[:len(a.clients)/(len(a.pods)-1)] // together as much as the first
 		}
 		run, err := load.Start(s.ctx, fmt.Sprintf("http://%s:%d", a.pods[i].Status.PodIP, quotav1.PortInbound), clients...)
 		s.must(err, "load")
